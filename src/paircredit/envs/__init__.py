@@ -1,0 +1,26 @@
+"""Environments: pure functions whose parameters are data."""
+
+from paircredit.envs.dag import Dag, DagConfig
+from paircredit.envs.probes import Probe, ProbeConfig
+from paircredit.envs.protocol import Discrete, Environment, EnvSpec
+from paircredit.envs.registry import environment_config, environments, make_environment, register_environment
+from paircredit.envs.tabular import TabularEnvironment, TabularModel
+from paircredit.envs.umbrella import Umbrella, UmbrellaConfig
+
+__all__ = [
+    "Dag",
+    "DagConfig",
+    "Discrete",
+    "EnvSpec",
+    "Environment",
+    "Probe",
+    "ProbeConfig",
+    "TabularEnvironment",
+    "TabularModel",
+    "Umbrella",
+    "UmbrellaConfig",
+    "environment_config",
+    "environments",
+    "make_environment",
+    "register_environment",
+]

@@ -1,0 +1,108 @@
+"""Probe environments: each needs one more ability than the one before, and each has a known answer.
+
+A method that fails a probe has a fault that no benchmark would show as clearly. The five classical ones, in order:
+learn a constant value; tell observations apart; carry value over time; prefer an action; prefer an action depending on
+the observation. A sixth is cut off in mid-life: whoever takes truncation for death gets its value wrong.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal, get_args
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from paircredit.envs.protocol import Discrete, EnvSpec
+from paircredit.errors import unknown_name
+from paircredit.types import TimeStep
+
+ProbeKind = Literal["value", "observation", "delay", "action", "context", "truncation"]
+
+
+class Probe(eqx.Module):
+    """A probe as three small tables over (step, context), where the context (0 or 1) is drawn at reset.
+
+    Attributes:
+        rewards: reward of the action at a step in a context.
+        observations: what is seen there; one more step than there are rewards.
+        kind: which ability is probed.
+        num_contexts: 1 where the context does not matter.
+        num_actions: number of actions.
+        truncates: the last step cuts the episode and does not end it.
+    """
+
+    rewards: Float[Array, "T C A"]
+    observations: Int[Array, "T_plus_1 C"]
+    kind: ProbeKind = eqx.field(static=True)
+    num_contexts: int = eqx.field(static=True)
+    num_actions: int = eqx.field(static=True)
+    truncates: bool = eqx.field(static=True)
+
+    @property
+    def spec(self) -> EnvSpec:
+        """The shape of the environment."""
+        return EnvSpec(f"probe-{self.kind}", self.num_actions, Discrete(4), self.rewards.shape[-3])
+
+    def reset(self, key: Key[Array, ""]) -> tuple[tuple[Array, Array], TimeStep]:
+        """Draw the context."""
+        context = jax.random.randint(key, (), 0, self.num_contexts)
+        state = (jnp.zeros((), dtype=jnp.int32), context)
+        return state, self._time_step(state, jnp.zeros_like(self.rewards[0, 0, 0]))
+
+    def step(
+        self, key: Key[Array, ""], state: tuple[Array, Array], action: Int[Array, ""]
+    ) -> tuple[tuple[Array, Array], TimeStep]:
+        """Pay by the table and move on."""
+        del key
+        time, context = state
+        reward = self.rewards[time, context, action]
+        following = (time + 1, context)
+        return following, self._time_step(following, reward)
+
+    def _time_step(self, state: tuple[Array, Array], reward: Float[Array, ""]) -> TimeStep:
+        time, context = state
+        over = time >= self.rewards.shape[0]
+        never = jnp.zeros((), dtype=bool)
+        return TimeStep(
+            observation=self.observations[time, context],
+            legal=jnp.ones((self.num_actions,), dtype=bool),
+            reward=reward,
+            terminated=never if self.truncates else over,
+            truncated=over if self.truncates else never,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class ProbeConfig:
+    """Settings of a probe environment."""
+
+    kind: ProbeKind = "value"
+    """Which ability is probed."""
+
+    def build(self) -> Probe:
+        """The environment, observations numbered 0 to 3 (3: the end)."""
+        match self.kind:
+            case "value":  # one step, reward 1: v(0) = 1
+                return _probe(self.kind, rewards=[[[1.0]]], observations=[[0], [3]])
+            case "observation":  # reward ±1 by what is seen: v(0) = −1, v(1) = 1
+                return _probe(self.kind, rewards=[[[-1.0], [1.0]]], observations=[[0, 1], [3, 3]])
+            case "delay":  # two steps, reward 1 at the end: v(0) = γ, v(1) = 1
+                return _probe(self.kind, rewards=[[[0.0]], [[1.0]]], observations=[[0], [1], [3]])
+            case "action":  # action 1 pays 1, action 0 pays −1
+                return _probe(self.kind, rewards=[[[-1.0, 1.0]]], observations=[[0], [3]])
+            case "context":  # the action must match the observation
+                return _probe(self.kind, rewards=[[[1.0, -1.0], [-1.0, 1.0]]], observations=[[0, 1], [3, 3]])
+            case "truncation":  # reward 1 for ever, cut after 4 steps: v(0) = 1 / (1 − γ)
+                return _probe(self.kind, rewards=[[[1.0]]] * 4, observations=[[0]] * 5, truncates=True)
+            case _:
+                raise unknown_name("probe", str(self.kind), get_args(ProbeKind))
+
+
+def _probe(kind: ProbeKind, rewards: list, observations: list, *, truncates: bool = False) -> Probe:
+    table = jnp.asarray(rewards, dtype=float)
+    return Probe(
+        table, jnp.asarray(observations, dtype=jnp.int32), kind, table.shape[1], table.shape[2], truncates
+    )

@@ -1,0 +1,64 @@
+"""What an environment is: a PyTree of parameters with two pure functions.
+
+The fields of an environment are its parameters. Arrays and floats among them are data, so that environments of the
+same structure stack along a member axis and one compiled program trains all of them; what sets shapes (a horizon, a
+number of states) is static. An environment never resets itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Protocol
+
+from jaxtyping import Array, Int, Key
+
+from paircredit.types import PyTree, TimeStep
+
+
+@dataclasses.dataclass(frozen=True)
+class Discrete:
+    """Observations are whole numbers 0 .. size−1: tables can represent everything."""
+
+    size: int
+
+
+@dataclasses.dataclass(frozen=True)
+class EnvSpec:
+    """The shape of an environment, known before anything runs.
+
+    Attributes:
+        name: for messages and run folders.
+        num_actions: the number of actions A.
+        observation: the kind of observation.
+        horizon: no episode is longer than this many steps; rollouts of whole episodes are padded to it.
+    """
+
+    name: str
+    num_actions: int
+    observation: Discrete
+    horizon: int
+
+
+class Environment(Protocol):
+    """Anything with these members trains with every method."""
+
+    @property
+    def spec(self) -> EnvSpec:
+        """The shape of the environment."""
+        ...
+
+    def reset(self, key: Key[Array, ""]) -> tuple[PyTree, TimeStep]:
+        """A fresh state and its first time step (reward 0, neither terminated nor truncated)."""
+        ...
+
+    def step(self, key: Key[Array, ""], state: PyTree, action: Int[Array, ""]) -> tuple[PyTree, TimeStep]:
+        """One transition. What follows an end is never read."""
+        ...
+
+
+class EnvConfig(Protocol):
+    """The plain settings of an environment, as a command line or a manifest spells them."""
+
+    def build(self) -> Any:
+        """The environment itself; bad settings are refused with a `PaircreditError`."""
+        ...

@@ -1,0 +1,60 @@
+"""Environments by name, for the command line and for experiment specs."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, get_args
+
+from paircredit.envs.dag import DagConfig
+from paircredit.envs.probes import ProbeConfig, ProbeKind
+from paircredit.envs.protocol import EnvConfig, Environment
+from paircredit.envs.umbrella import UmbrellaConfig
+from paircredit.errors import PaircreditError, unknown_name
+
+_CONFIGS: dict[str, tuple[Callable[..., Any], str]] = {
+    "dag": (DagConfig, "binary decisions, paid for last in, first out (paper, tabular experiments)"),
+    "umbrella": (UmbrellaConfig, "one decision, a noisy day, one reward (paper, illustrative MDP)"),
+}
+for _kind in get_args(ProbeKind):
+    _CONFIGS[f"probe-{_kind}"] = (
+        functools.partial(ProbeConfig, kind=_kind),
+        f"probe: can the method learn {_kind}?",
+    )
+
+
+def register_environment(name: str, config: Callable[..., Any], summary: str) -> None:
+    """Make an environment known by name.
+
+    Args:
+        name: what users type.
+        config: a frozen dataclass of plain settings with a `build()` that returns the environment.
+        summary: one line for `paircredit list`.
+    """
+    if name in _CONFIGS:
+        raise PaircreditError(f"An environment called {name!r} is registered already.")
+    _CONFIGS[name] = (config, summary)
+
+
+def environment_config(name: str, **settings: object) -> EnvConfig:
+    """The settings of a named environment, the given ones replaced."""
+    if name not in _CONFIGS:
+        raise unknown_name("environment", name, _CONFIGS)
+    config: EnvConfig = _CONFIGS[name][0]()
+    known = {field.name for field in dataclasses.fields(config)}  # type: ignore[arg-type]
+    for setting in settings:
+        if setting not in known:
+            raise unknown_name(f"setting of {name}", setting, known)
+    return dataclasses.replace(config, **settings)  # type: ignore[type-var]
+
+
+def make_environment(name: str, **settings: object) -> Environment:
+    """Build a named environment: `make_environment("dag", depth=8)`."""
+    environment: Environment = environment_config(name, **settings).build()
+    return environment
+
+
+def environments() -> dict[str, str]:
+    """Names and one-line summaries of all known environments."""
+    return {name: summary for name, (_, summary) in _CONFIGS.items()}

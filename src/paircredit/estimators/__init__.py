@@ -1,0 +1,15 @@
+"""Advantage estimators: pure functions of one trajectory, differentiable, padding-aware."""
+
+from paircredit.estimators.pairwise import pairwise_sum, pwr, pwtd
+from paircredit.estimators.returns import discounted_returns, lambda_advantages, td_errors
+from paircredit.estimators.standardise import standardise
+
+__all__ = [
+    "discounted_returns",
+    "lambda_advantages",
+    "pairwise_sum",
+    "pwr",
+    "pwtd",
+    "standardise",
+    "td_errors",
+]

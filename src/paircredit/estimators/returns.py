@@ -1,0 +1,82 @@
+"""Classical credit: discounted returns, TD errors and the λ-estimator.
+
+One trajectory at a time; batch with `jax.vmap`. Throughout, `rewards[k]` is R_{k+1}, `values[k]` is v(S_k) with
+T+1 entries, `discounts[k]` multiplies what follows S_{k+1} (γ, or 0 where the episode terminated at step k+1), and
+`valid` marks the steps that belong to the episode. Padding is never read: it may hold NaN.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from paircredit.estimators.recurrence import backward_recurrence
+from paircredit.estimators.shapes import expect_shape, per_step, trajectory_length, valid_steps
+
+
+def discounted_returns(
+    rewards: Float[Array, " T"],
+    discounts: Float[Array, " T"] | float,
+    valid: Bool[Array, " T"] | None = None,
+) -> Float[Array, " T"]:
+    """G_t = Σ_{k=t+1..T} (Π_{j=t+1..k-1} γ_j) R_k, the Monte Carlo return.
+
+    With a constant discount γ this is the paper's G_t = Σ_k γ^{k−t−1} R_k. Nothing is bootstrapped at the end.
+
+    Args:
+        rewards: `rewards[k]` is R_{k+1}.
+        discounts: γ, or one discount per step.
+        valid: padding mask; padded steps add nothing and return 0.
+    """
+    length = trajectory_length("rewards", rewards)
+    mask = valid_steps(valid, length)
+    decays = per_step("discounts", discounts, length, rewards.dtype)
+    return backward_recurrence(jnp.where(mask, rewards, 0.0), jnp.where(mask, decays, 0.0))
+
+
+def td_errors(
+    rewards: Float[Array, " T"],
+    values: Float[Array, " T_plus_1"],
+    discounts: Float[Array, " T"] | float,
+    valid: Bool[Array, " T"] | None = None,
+) -> Float[Array, " T"]:
+    """δ_{k+1} = R_{k+1} + γ_{k+1} v(S_{k+1}) − v(S_k), stored at index k.
+
+    Args:
+        rewards: `rewards[k]` is R_{k+1}.
+        values: T+1 values; the last one bootstraps an episode that was cut.
+        discounts: γ, or one discount per step (0 where the episode terminated).
+        valid: padding mask; padded steps give 0.
+    """
+    length = trajectory_length("rewards", rewards)
+    expect_shape("values (one more entry than rewards)", values, (length + 1,))
+    mask = valid_steps(valid, length)
+    decays = per_step("discounts", discounts, length, rewards.dtype)
+    before, after = jnp.where(mask, values[:-1], 0.0), jnp.where(mask, values[1:], 0.0)
+    return jnp.where(mask, rewards, 0.0) + jnp.where(mask, decays, 0.0) * after - before
+
+
+def lambda_advantages(
+    rewards: Float[Array, " T"],
+    values: Float[Array, " T_plus_1"],
+    discounts: Float[Array, " T"] | float,
+    lambda_: Float[Array, " T"] | float,
+    valid: Bool[Array, " T"] | None = None,
+) -> Float[Array, " T"]:
+    """Ψ_t = Σ_{k=t+1..T} (Π_{j=t+1..k-1} γ_j λ_j) δ_k, the λ-estimator (also known as GAE).
+
+    λ = 1 gives the Monte Carlo return minus v(S_t) (plus the bootstrap of a cut episode), λ = 0 the TD error.
+
+    Args:
+        rewards: `rewards[k]` is R_{k+1}.
+        values: T+1 values.
+        discounts: γ, or one discount per step (0 where the episode terminated).
+        lambda_: λ, or one per step: `lambda_[k]` belongs to S_{k+1} and weighs everything behind it.
+        valid: padding mask; padded steps give 0.
+    """
+    errors = td_errors(rewards, values, discounts, valid)
+    length = trajectory_length("rewards", rewards)
+    mask = valid_steps(valid, length)
+    decays = per_step("discounts", discounts, length, rewards.dtype)
+    traces = per_step("lambda_", lambda_, length, rewards.dtype)
+    return backward_recurrence(errors, jnp.where(mask, decays, 0.0) * jnp.where(mask, traces, 0.0))

@@ -1,0 +1,91 @@
+"""What a metagradient is made of, and the objective it is the gradient of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from paircredit.metagradient.optimisers import Optimiser, apply_updates
+from paircredit.types import PyTree
+
+
+class MetaProblem(NamedTuple):
+    """The pieces of an inner loop that learns from η and an outer loop that judges η.
+
+    η enters through the advantages and nowhere else; sampled data are constants. That is the paper's setting, and it is
+    what makes the metagradient first order: nothing here differentiates a rollout, a value function or an entropy.
+
+    Attributes:
+        advantages: (η, inner data, detached) → the advantages of the inner batch. `detached` holds the advantages from
+            which constants (the statistics of a standardisation) are to be taken, or None to take them from the result.
+        inner_loss: (policy, inner data, advantages) → the loss whose gradient moves the policy.
+        optimiser: the inner optimiser.
+        outer_loss: (policy, outer data) → the regular policy-gradient loss.
+    """
+
+    advantages: Callable[[PyTree, PyTree, Array | None], Array]
+    inner_loss: Callable[[PyTree, PyTree, Array], Float[Array, ""]]
+    optimiser: Optimiser
+    outer_loss: Callable[[PyTree, PyTree], Float[Array, ""]]
+
+
+class Tape(NamedTuple):
+    """What one evaluation of the objective went through: advantages and policy gradients of every inner update.
+
+    Hand it to another evaluation and whatever is not differentiated is taken from it: finite differences then move
+    exactly what the derivative moves.
+    """
+
+    advantages: Array
+    gradients: PyTree
+
+
+def unrolled_objective(
+    problem: MetaProblem,
+    eta: PyTree,
+    policy: PyTree,
+    optimiser_state: PyTree,
+    inner: PyTree,
+    outer: PyTree,
+    tape: Tape | None = None,
+) -> tuple[Float[Array, ""], Tape]:
+    """J(η): the sum over i of the outer loss of θ_{i+1} on outer batch i, where θ_{i+1} follows θ_i by one inner update.
+
+    The data were collected beforehand (actions are constants), so this only replays the updates. All advantages are
+    computed in one go, before the replay: the cotangent of the weights comes back as one batch, and a table of weights is
+    scattered into once, not once per update.
+
+    Args:
+        problem: the pieces.
+        eta: meta-parameters.
+        policy: θ_0.
+        optimiser_state: state of the inner optimiser at θ_0.
+        inner: data of the K inner updates, stacked along a leading axis.
+        outer: data of the K outer losses, likewise; batch i was collected with θ_{i+1}.
+        tape: of another evaluation, to take detached quantities from.
+
+    Returns:
+        The objective and the tape of this evaluation.
+    """
+    if tape is None:
+        advantages = jax.vmap(lambda data: problem.advantages(eta, data, None))(inner)
+    else:
+        advantages = jax.vmap(lambda data, fixed: problem.advantages(eta, data, fixed))(inner, tape.advantages)
+
+    def update(carry: tuple[PyTree, PyTree], step: tuple) -> tuple[tuple[PyTree, PyTree], tuple]:
+        theta, state = carry
+        inner_data, step_advantages, outer_data, detached = step
+        gradients = jax.grad(problem.inner_loss)(theta, inner_data, step_advantages)
+        updates, state = problem.optimiser.update(gradients, state, detached)
+        theta = apply_updates(theta, updates)
+        return (theta, state), (problem.outer_loss(theta, outer_data), gradients)
+
+    detached = None if tape is None else tape.gradients
+    _, (losses, gradients) = jax.lax.scan(
+        update, (policy, optimiser_state), (inner, advantages, outer, detached)
+    )
+    return jnp.sum(losses), Tape(advantages, gradients)

@@ -1,0 +1,29 @@
+"""Methods: how advantages are made and what learns from them; one file each."""
+
+from paircredit.methods.a2c import A2C
+from paircredit.methods.hpwr import HPWR
+from paircredit.methods.inner_loop import InnerLoop, Trained
+from paircredit.methods.meta_pwr import MetaPWR
+from paircredit.methods.meta_pwtd import MetaPWTD
+from paircredit.methods.outer_loop import InnerData, OuterData, OuterLoop, meta_learn
+from paircredit.methods.protocol import MetaMethod, Method
+from paircredit.methods.registry import make_method, methods, presets, register_method
+
+__all__ = [
+    "A2C",
+    "HPWR",
+    "InnerData",
+    "InnerLoop",
+    "MetaMethod",
+    "MetaPWR",
+    "MetaPWTD",
+    "Method",
+    "OuterData",
+    "OuterLoop",
+    "Trained",
+    "make_method",
+    "meta_learn",
+    "methods",
+    "presets",
+    "register_method",
+]

@@ -1,0 +1,56 @@
+"""A2C with a fixed λ: the classical credit, and the paper's "regular return" when λ = 1."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Key
+
+from paircredit.envs.protocol import Environment
+from paircredit.estimators import lambda_advantages
+from paircredit.methods.acting import logits_of_policy, no_memory
+from paircredit.methods.inner_loop import InnerLoop, Trained
+from paircredit.methods.policy_gradient import over_steps
+from paircredit.networks import policy_for, value_for
+from paircredit.types import Trajectory
+
+
+class A2CLearner(eqx.Module):
+    """Policy θ and the value function of the regular return."""
+
+    policy: Trained
+    value: Trained
+
+
+class A2C(eqx.Module):
+    """Advantage actor-critic with λ-advantages."""
+
+    inner: InnerLoop = InnerLoop()
+    """Policy and value learning."""
+    lambda_: float = 1.0
+    """λ (paper, DAG appendix: 1 is best there)."""
+
+    initial_carry = no_memory
+    policy = logits_of_policy
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes each update learns from."""
+        return self.inner.episodes
+
+    def init(self, key: Key[Array, ""], env: Environment) -> A2CLearner:
+        """A nearly uniform policy and a value function of zeros."""
+        policy = policy_for(key, env.spec, self.inner.initial_scale)
+        return A2CLearner(self.inner.trained_policy(policy), self.inner.trained_value(value_for(env.spec)))
+
+    def learn(self, learner: A2CLearner, trajectory: Trajectory) -> tuple[A2CLearner, tuple[()]]:
+        """One step of the policy along λ-advantages, one step of the value towards λ-returns."""
+        values = over_steps(learner.value.parameters, trajectory.observations)
+        advantages = jax.vmap(lambda_advantages, in_axes=(0, 0, 0, None, 0))(
+            trajectory.rewards, values, self.inner.discounts(trajectory), self.lambda_, trajectory.valid
+        )
+        policy = self.inner.improve_policy(
+            learner.policy, trajectory, self.inner.prepare(advantages, trajectory)
+        )
+        value = self.inner.improve_value(learner.value, trajectory, advantages + values[:, :-1])
+        return A2CLearner(policy, value), ()

@@ -1,0 +1,133 @@
+"""The inner loop that all methods share: how an advantage becomes a step of the policy, a target a step of a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from paircredit.estimators import discounted_returns, standardise
+from paircredit.metagradient.optimisers import Differentiate, Optimiser, adam, apply_updates, rmsprop, sgd
+from paircredit.methods.policy_gradient import mean_over_valid, over_steps, policy_gradient_loss
+from paircredit.types import PyTree, Trajectory
+
+
+class Trained(eqx.Module):
+    """Parameters and the state of the optimiser that trains them."""
+
+    parameters: PyTree
+    state: PyTree
+
+    def step(self, optimiser: Optimiser, gradients: PyTree) -> Trained:
+        """One optimiser step."""
+        updates, state = optimiser.update(gradients, self.state)
+        return Trained(apply_updates(self.parameters, updates), state)
+
+
+class InnerLoop(eqx.Module):
+    """Hyperparameters of policy and value learning."""
+
+    learning_rate: float = 0.01
+    """Step size of the policy (paper, DAG appendix: best of 0.1, 0.01, 0.001)."""
+    value_learning_rate: float = 0.01
+    """Step size of the value functions (paper, DAG appendix: one optimiser setting for all)."""
+    discount: float = 1.0
+    """γ (paper, DAG appendix)."""
+    entropy_cost: float = 0.001
+    """Weight β of the entropy bonus (paper, DAG appendix)."""
+    second_moment_decay: float = 0.999
+    """β2 of Adam, decay of RMSProp (paper, DAG appendix; β1 is 0)."""
+    epsilon: float = 1e-8
+    """ε of Adam and RMSProp (paper, DAG appendix)."""
+    initial_scale: float = 0.01
+    """Deviation of the initial policy logits (the paper says random; our choice, see docs/reproduction.md)."""
+    episodes: int = eqx.field(static=True, default=8)
+    """Whole episodes per update (paper, DAG appendix)."""
+    optimiser: Literal["adam", "rmsprop", "sgd"] = eqx.field(static=True, default="adam")
+    """Inner optimiser (paper, DAG appendix: Adam with β1 = 0)."""
+    differentiate: Differentiate = eqx.field(static=True, default="numerator")
+    """What a metagradient sees of an optimiser step (the paper does not say; see docs/reproduction.md)."""
+    standardise: bool = eqx.field(static=True, default=False)
+    """Standardise advantages over the batch (paper: in Key-to-Door only)."""
+    differentiate_statistics: bool = eqx.field(static=True, default=False)
+    """Let metagradients pass through mean and deviation of a standardisation (our choice)."""
+
+    def build_optimiser(self, learning_rate: float | Array) -> Optimiser:
+        """The chosen optimiser at the given step size."""
+        if self.optimiser == "sgd":
+            return sgd(learning_rate, differentiate=self.differentiate)
+        if self.optimiser == "rmsprop":
+            return rmsprop(
+                learning_rate,
+                decay=self.second_moment_decay,
+                eps=self.epsilon,
+                differentiate=self.differentiate,
+            )
+        return adam(
+            learning_rate, b2=self.second_moment_decay, eps=self.epsilon, differentiate=self.differentiate
+        )
+
+    @property
+    def policy_optimiser(self) -> Optimiser:
+        """Trains the policy; metagradients pass through it."""
+        return self.build_optimiser(self.learning_rate)
+
+    @property
+    def value_optimiser(self) -> Optimiser:
+        """Trains value functions; metagradients do not pass through it."""
+        return self.build_optimiser(self.value_learning_rate)
+
+    def trained_policy(self, policy: PyTree) -> Trained:
+        """A policy at the start of its training."""
+        return Trained(policy, self.policy_optimiser.init(policy))
+
+    def trained_value(self, value: PyTree) -> Trained:
+        """A value function at the start of its training."""
+        return Trained(value, self.value_optimiser.init(value))
+
+    def discounts(self, trajectory: Trajectory) -> Float[Array, "B T"]:
+        """γ on every transition, 0 where the episode terminated."""
+        return jnp.where(trajectory.terminated, 0.0, jnp.asarray(self.discount, dtype=trajectory.rewards.dtype))
+
+    def regular_returns(self, value: Callable, trajectory: Trajectory) -> Float[Array, "B T"]:
+        """Monte Carlo returns; an episode that was cut is continued by the value of its final observation."""
+        discounts = self.discounts(trajectory)
+        following = jax.tree.map(lambda x: x[:, 1:], trajectory.observations)
+        bootstrap = jnp.where(trajectory.truncated, discounts * over_steps(value, following), 0.0)
+        return jax.vmap(discounted_returns)(trajectory.rewards + bootstrap, discounts, trajectory.valid)
+
+    def prepare(
+        self, advantages: Float[Array, "B T"], trajectory: Trajectory, statistics_of: Array | None = None
+    ) -> Float[Array, "B T"]:
+        """The advantages as the policy gradient takes them: standardised or as they are."""
+        if not self.standardise:
+            return advantages
+        return standardise(
+            advantages,
+            trajectory.valid,
+            differentiate_statistics=self.differentiate_statistics,
+            statistics_of=None if self.differentiate_statistics else statistics_of,
+        )
+
+    def policy_loss(self, policy: Callable, trajectory: Trajectory, advantages: Array) -> Float[Array, ""]:
+        """What the policy descends."""
+        return policy_gradient_loss(policy, trajectory, advantages, self.entropy_cost)
+
+    def improve_policy(self, policy: Trained, trajectory: Trajectory, advantages: Array) -> Trained:
+        """θ → θ' on one batch."""
+        gradients = jax.grad(self.policy_loss)(policy.parameters, trajectory, advantages)
+        return policy.step(self.policy_optimiser, gradients)
+
+    def improve_value(self, value: Trained, trajectory: Trajectory, targets: Float[Array, "B T"]) -> Trained:
+        """One step of the squared error between values and targets (constants)."""
+        targets = jax.lax.stop_gradient(targets)
+        states = jax.tree.map(lambda x: x[:, :-1], trajectory.observations)
+
+        def loss(parameters: Callable) -> Float[Array, ""]:
+            return mean_over_valid(0.5 * jnp.square(over_steps(parameters, states) - targets), trajectory.valid)
+
+        return value.step(self.value_optimiser, jax.grad(loss)(value.parameters))

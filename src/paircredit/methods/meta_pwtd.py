@@ -1,0 +1,98 @@
+"""Meta-PWTD: learned weights for every pair of a decision and a later TD error."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from paircredit.envs.protocol import Environment
+from paircredit.estimators import pairwise_sum, td_errors
+from paircredit.metagradient import MetaProblem
+from paircredit.methods.acting import logits_of_policy, no_memory
+from paircredit.methods.inner_loop import InnerLoop, Trained
+from paircredit.methods.outer_loop import InnerData, OuterData, OuterLoop
+from paircredit.methods.policy_gradient import over_steps
+from paircredit.networks import ValueTable, num_states, policy_for, value_for
+from paircredit.types import PyTree, Trajectory
+from paircredit.weights import SigmoidTable
+
+
+class MetaPWTDLearner(eqx.Module):
+    """Policy θ, the value function of the regular return, and the weights η."""
+
+    policy: Trained
+    value: Trained
+    weights: Trained
+
+
+class MetaPWTD(eqx.Module):
+    """Policy gradient with Ψ = Σ_k f_η(S_t, S_k) δ_k, f_η learned by metagradient."""
+
+    inner: InnerLoop = InnerLoop()
+    """Policy and value learning."""
+    outer: OuterLoop = OuterLoop()
+    """Weight learning."""
+    fixed_value: Float[Array, " S"] | None = None
+    """Hold the value function at this table (paper, masked-value probe); left out, it is learned."""
+
+    initial_carry = no_memory
+    policy = logits_of_policy
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes each update learns from."""
+        return self.inner.episodes
+
+    def init(self, key: Key[Array, ""], env: Environment) -> MetaPWTDLearner:
+        """A nearly uniform policy, a value function of zeros (or the fixed one), and weights near ½."""
+        policy_key, weights_key = jax.random.split(key)
+        value = value_for(env.spec) if self.fixed_value is None else ValueTable(self.fixed_value)
+        return MetaPWTDLearner(
+            policy=self.inner.trained_policy(policy_for(policy_key, env.spec, self.inner.initial_scale)),
+            value=self.inner.trained_value(value),
+            weights=self.outer.trained_weights(
+                SigmoidTable.random(weights_key, num_states(env.spec), self.outer.initial_scale)
+            ),
+        )
+
+    def learn(self, learner: MetaPWTDLearner, trajectory: Trajectory) -> tuple[MetaPWTDLearner, InnerData]:
+        """The inner update: θ along weighted TD errors, the value function towards the regular return."""
+        values = over_steps(learner.value.parameters, trajectory.observations)
+        errors = jax.vmap(td_errors)(
+            trajectory.rewards, values, self.inner.discounts(trajectory), trajectory.valid
+        )
+        kept = InnerData(learner.policy, trajectory, errors, jnp.zeros_like(errors))
+        advantages = self.problem().advantages(learner.weights.parameters, kept, None)
+        policy = self.inner.improve_policy(learner.policy, trajectory, advantages)
+        value = learner.value
+        if self.fixed_value is None:
+            returns = self.inner.regular_returns(value.parameters, trajectory)
+            value = self.inner.improve_value(value, trajectory, returns)
+        return MetaPWTDLearner(policy, value, learner.weights), kept
+
+    def problem(self) -> MetaProblem:
+        """η enters through the weights of the TD errors."""
+
+        def advantages(weights: SigmoidTable, data: InnerData, detached: Array | None) -> Array:
+            pairs = jax.vmap(weights)(data.trajectory.observations)
+            raw = jax.vmap(pairwise_sum)(pairs, data.signal, data.trajectory.valid) - data.baseline
+            return self.inner.prepare(raw, data.trajectory, statistics_of=detached)
+
+        return MetaProblem(
+            advantages=advantages,
+            inner_loss=lambda policy, data, psi: self.inner.policy_loss(policy, data.trajectory, psi),
+            optimiser=self.inner.policy_optimiser,
+            outer_loss=self.outer.loss,
+        )
+
+    def outer_data(self, learner: MetaPWTDLearner, trajectory: Trajectory) -> OuterData:
+        """Regular advantages of a batch collected with the learner's policy."""
+        return self.outer.data(self.inner, learner.value.parameters, trajectory)
+
+    def improve_weights(self, learner: MetaPWTDLearner, gradient: PyTree) -> MetaPWTDLearner:
+        """The outer update of η."""
+        return dataclasses.replace(learner, weights=learner.weights.step(self.outer.optimiser, gradient))

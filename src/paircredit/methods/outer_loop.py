@@ -1,0 +1,107 @@
+"""The outer loop that the meta-learning methods share: the regular policy gradient judges the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float
+
+from paircredit.estimators import lambda_advantages
+from paircredit.metagradient import autodiff_one_step, explicit_one_step
+from paircredit.metagradient.optimisers import Optimiser, adam
+from paircredit.methods.inner_loop import InnerLoop, Trained
+from paircredit.methods.policy_gradient import over_steps, policy_gradient_loss
+from paircredit.methods.protocol import MetaMethod
+from paircredit.types import PyTree, Trajectory
+
+
+class InnerData(eqx.Module):
+    """What an inner update learned from: the policy before it, the episodes, and constants of the advantages.
+
+    Attributes:
+        policy: the policy and its optimiser state before the update.
+        trajectory: the batch.
+        signal: what the pair weights weigh: rewards or TD errors.
+        baseline: what is subtracted from the weighted sum.
+    """
+
+    policy: Trained
+    trajectory: Trajectory
+    signal: Float[Array, "B T"]
+    baseline: Float[Array, "B T"]
+
+
+class OuterData(eqx.Module):
+    """A batch collected after the inner update, with its regular advantages (constants)."""
+
+    trajectory: Trajectory
+    advantages: Float[Array, "B T"]
+
+
+class OuterLoop(eqx.Module):
+    """Hyperparameters of weight learning."""
+
+    learning_rate: float = 0.01
+    """Step size of η (paper, DAG appendix: the same optimiser as inside)."""
+    clip_norm: float = 0.5
+    """Largest global norm of the metagradient (paper, DAG appendix)."""
+    lambda_: float = 1.0
+    """λ of the regular advantage that judges the weights (the paper does not say; facts of its baselines: 1)."""
+    entropy_cost: float = 0.0
+    """Entropy bonus in the outer loss (paper: on Atari only)."""
+    second_moment_decay: float = 0.999
+    """β2 of the outer Adam (paper, DAG appendix; β1 is 0)."""
+    epsilon: float = 1e-8
+    """ε of the outer Adam (paper, DAG appendix)."""
+    initial_scale: float = 0.01
+    """η starts uniform in ± this (paper, DAG appendix)."""
+    metagradient: Literal["explicit", "autodiff"] = eqx.field(static=True, default="explicit")
+    """Form of the one-step metagradient: the chain rule by hand or by JAX; same numbers."""
+
+    @property
+    def optimiser(self) -> Optimiser:
+        """Adam behind a clip of the global norm."""
+        return adam(self.learning_rate, b2=self.second_moment_decay, eps=self.epsilon, clip_norm=self.clip_norm)
+
+    def trained_weights(self, weights: PyTree) -> Trained:
+        """A weight function at the start of its training."""
+        return Trained(weights, self.optimiser.init(weights))
+
+    def data(self, inner: InnerLoop, value: Callable, trajectory: Trajectory) -> OuterData:
+        """Regular λ-advantages of a batch, with the value function of the regular return."""
+        values = over_steps(value, trajectory.observations)
+        advantages = jax.vmap(lambda_advantages, in_axes=(0, 0, 0, None, 0))(
+            trajectory.rewards, values, inner.discounts(trajectory), self.lambda_, trajectory.valid
+        )
+        return OuterData(trajectory, inner.prepare(advantages, trajectory))
+
+    def loss(self, policy: Callable, data: OuterData) -> Float[Array, ""]:
+        """The usual policy-gradient loss at the updated policy."""
+        return policy_gradient_loss(policy, data.trajectory, data.advantages, self.entropy_cost)
+
+
+def meta_learn(
+    method: MetaMethod, learner: Any, kept: InnerData, next_trajectory: Trajectory, form: str = "explicit"
+) -> Any:
+    """η → η' by the one-step rule, once the batch that follows an inner update is there.
+
+    Args:
+        method: the method whose weights learn.
+        learner: after the inner update that `kept` came from.
+        kept: what `method.learn` returned with it.
+        next_trajectory: collected with the updated policy.
+        form: `explicit` or `autodiff`.
+    """
+    one_step = explicit_one_step if form == "explicit" else autodiff_one_step
+    step = one_step(
+        method.problem(),
+        learner.weights.parameters,
+        kept.policy.parameters,
+        kept.policy.state,
+        kept,
+        method.outer_data(learner, next_trajectory),
+    )
+    return method.improve_weights(learner, step.gradient)

@@ -1,0 +1,74 @@
+"""Methods by name, with their presets."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from paircredit.errors import PaircreditError, unknown_name
+from paircredit.methods.a2c import A2C
+from paircredit.methods.hpwr import HPWR
+from paircredit.methods.inner_loop import InnerLoop
+from paircredit.methods.meta_pwr import MetaPWR
+from paircredit.methods.meta_pwtd import MetaPWTD
+from paircredit.methods.protocol import Method
+
+_METHODS: dict[str, tuple[Callable[..., Any], str]] = {
+    "a2c": (A2C, "actor-critic with a fixed λ; the regular return at λ = 1"),
+    "h-pwr": (HPWR, "pairwise weighted rewards, handcrafted weights"),
+    "meta-pwr": (MetaPWR, "pairwise weighted rewards, weights learned by metagradient"),
+    "meta-pwtd": (MetaPWTD, "pairwise weighted TD errors, weights learned by metagradient"),
+}
+
+_PRESETS: dict[str, tuple[dict[str, Any], str]] = {
+    "paper": ({}, "the paper's tabular hyperparameters (the default)"),
+    "probe": (
+        {"inner": InnerLoop(learning_rate=0.1, value_learning_rate=0.1, entropy_cost=0.0, discount=0.9)},
+        "large steps and γ = 0.9, for the probe environments",
+    ),
+}
+
+
+def register_method(name: str, method: Callable[..., Any], summary: str) -> None:
+    """Make a method known by name.
+
+    Args:
+        name: what users type.
+        method: a frozen dataclass of hyperparameters with defaults, see `paircredit.methods.Method`.
+        summary: one line for `paircredit list`.
+    """
+    if name in _METHODS:
+        raise PaircreditError(f"A method called {name!r} is registered already.")
+    _METHODS[name] = (method, summary)
+
+
+def make_method(name: str, preset: str = "paper", **settings: object) -> Method:
+    """Build a named method: `make_method("a2c", lambda_=0.9)`.
+
+    Args:
+        name: see `methods()`.
+        preset: see `presets()`.
+        settings: fields of the method to replace.
+    """
+    if name not in _METHODS:
+        raise unknown_name("method", name, _METHODS)
+    if preset not in _PRESETS:
+        raise unknown_name("preset", preset, _PRESETS)
+    method: Any = _METHODS[name][0](**_PRESETS[preset][0])
+    known = {field.name for field in dataclasses.fields(method)}
+    for setting in settings:
+        if setting not in known:
+            raise unknown_name(f"setting of {name}", setting, known)
+    result: Method = dataclasses.replace(method, **settings)
+    return result
+
+
+def methods() -> dict[str, str]:
+    """Names and one-line summaries of all known methods."""
+    return {name: summary for name, (_, summary) in _METHODS.items()}
+
+
+def presets() -> dict[str, str]:
+    """Names and one-line summaries of all presets."""
+    return {name: summary for name, (_, summary) in _PRESETS.items()}

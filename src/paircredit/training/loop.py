@@ -1,0 +1,169 @@
+"""The loop. One, for every method, with a member axis.
+
+An iteration is a pure function of the state; a chunk is a scan of iterations, mapped over members (seed × setting ×
+variant) and compiled once. What leaves the device are the summaries of a chunk, of fixed shape: nothing grows with time.
+
+Two protocols. *Online*, as agents live: learn from the last batch, collect the next, let it judge the weights. *Reset*, as
+the paper looks at weights: forget policy and values, make K inner updates, and follow the gradient of all K outer losses
+back through all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from paircredit.envs.protocol import Environment
+from paircredit.metagradient import global_norm, unrolled_metagradient
+from paircredit.methods.outer_loop import meta_learn
+from paircredit.methods.policy_gradient import mean_over_valid
+from paircredit.methods.protocol import Method
+from paircredit.training.rollout import collect_episodes
+from paircredit.types import PyTree, Trajectory
+
+Protocol = Literal["online", "reset"]
+Summary = dict[str, Array]
+Probe = Callable[[Any, Any, Environment], Summary]
+"""(method, learner, environment) → scalars to record beside the loop's own."""
+
+
+class LoopState(eqx.Module):
+    """All that changes while training, and all that is needed to go on.
+
+    Attributes:
+        learner: the method's parameters and optimiser states.
+        trajectory: the batch that the next update learns from (online), or () (reset).
+        key: of everything that is still to be drawn.
+    """
+
+    learner: PyTree
+    trajectory: PyTree
+    key: Key[Array, ""]
+
+
+class Plan(eqx.Module):
+    """What a compiled chunk does; all of it static.
+
+    Attributes:
+        protocol: online or reset.
+        updates: iterations per chunk (outer updates under the reset protocol).
+        inner_updates: inner updates per reset.
+        learn_weights: whether the outer loop runs; off, the weights stay as they are.
+        probe: extra scalars to record.
+    """
+
+    protocol: Protocol = eqx.field(static=True, default="online")
+    updates: int = eqx.field(static=True, default=100)
+    inner_updates: int = eqx.field(static=True, default=16)
+    learn_weights: bool = eqx.field(static=True, default=True)
+    probe: Probe | None = eqx.field(static=True, default=None)
+
+
+def learns_weights(method: Method) -> bool:
+    """Whether the method has an outer loop."""
+    return hasattr(method, "problem")
+
+
+def start(method: Method, env: Environment, plan: Plan, key: Key[Array, ""], weights: PyTree = None) -> LoopState:
+    """A fresh learner (with the given weight function, if any) and, online, its first batch."""
+    init_key, rollout_key, key = jax.random.split(key, 3)
+    learner = method.init(init_key, env)
+    if weights is not None:
+        learner = replace(learner, weights=replace(learner.weights, parameters=weights))
+    if plan.protocol == "reset":
+        return LoopState(learner, (), key)
+    return LoopState(learner, collect_episodes(method, learner, env, rollout_key), key)
+
+
+def online_iteration(method: Any, env: Environment, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:
+    """learn(τ_k) → collect τ_{k+1} → meta-learn from it."""
+    key, rollout_key = jax.random.split(state.key)
+    summary = {"episode_return": mean_return(state.trajectory)}
+    if plan.probe is not None:
+        summary |= plan.probe(method, state.learner, env)
+    learner, kept = method.learn(state.learner, state.trajectory)
+    trajectory = collect_episodes(method, learner, env, rollout_key)
+    if plan.learn_weights and learns_weights(method):
+        learner = meta_learn(method, learner, kept, trajectory, form=method.outer.metagradient)
+    return LoopState(learner, trajectory, key), summary
+
+
+def reset_iteration(method: Any, env: Environment, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:
+    """Forget θ and the value functions, make K inner updates, then one outer update through all of them."""
+    init_key, inner_key, key = jax.random.split(state.key, 3)
+    fresh = method.init(init_key, env)
+    if hasattr(fresh, "weights"):
+        fresh = replace(fresh, weights=state.learner.weights)
+    meta = plan.learn_weights and learns_weights(method)
+
+    # Batch i is collected with θ_i, judges update i−1 and feeds update i. Of K+1 batches the first only feeds and the
+    # last only judges; its update is thrown away, which is cheaper than a second copy of the rollout in the program.
+    def inner_update(learner: Any, update_key: Array) -> tuple[Any, tuple]:
+        trajectory = collect_episodes(method, learner, env, update_key)
+        judged = method.outer_data(learner, trajectory) if meta else ()
+        learner, kept = method.learn(learner, trajectory)
+        return learner, (kept, judged, mean_return(trajectory))
+
+    learner, (kept, judged, returns) = jax.lax.scan(
+        inner_update, fresh, jax.random.split(inner_key, plan.inner_updates + 1)
+    )
+    summary = {"episode_return": returns[-1]}
+    if plan.probe is not None:
+        summary |= plan.probe(method, learner, env)
+    if meta:
+        gradient, loss = unrolled_metagradient(
+            method.problem(),
+            learner.weights.parameters,
+            fresh.policy.parameters,
+            fresh.policy.state,
+            jax.tree.map(lambda x: x[:-1], kept),
+            jax.tree.map(lambda x: x[1:], judged),
+        )
+        learner = method.improve_weights(learner, gradient)
+        summary |= {"outer_loss": loss, "metagradient_norm": global_norm(gradient)}
+    return LoopState(learner, (), key), summary
+
+
+def mean_return(trajectory: Trajectory) -> Float[Array, ""]:
+    """The mean over a batch of the sum of rewards of each episode."""
+    steps = jnp.sum(trajectory.valid, axis=-1).astype(trajectory.rewards.dtype)
+    return mean_over_valid(trajectory.rewards, trajectory.valid) * jnp.mean(steps)
+
+
+@partial(jax.jit, static_argnames=("plan",))
+def start_members(
+    methods: PyTree, envs: PyTree, plan: Plan, keys: Key[Array, " M"], weights: PyTree = None
+) -> LoopState:
+    """`start` for every member."""
+    return jax.vmap(lambda m, e, k, w: start(m, e, plan, k, w))(methods, envs, keys, weights)
+
+
+@partial(jax.jit, static_argnames=("plan",), donate_argnames=("state",))
+def run_chunk(methods: PyTree, envs: PyTree, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:
+    """`plan.updates` iterations of every member.
+
+    Args:
+        methods: the members' hyperparameters, stacked.
+        envs: the members' environments, stacked.
+        plan: what to do.
+        state: the members' states, stacked; its memory is taken over.
+
+    Returns:
+        The states afterwards, and summaries of shape [M, updates].
+    """
+    iteration = online_iteration if plan.protocol == "online" else reset_iteration
+
+    def member(method: Method, env: Environment, own: LoopState) -> tuple[LoopState, Summary]:
+        def step(carry: LoopState, _: Int[Array, ""]) -> tuple[LoopState, Summary]:
+            return iteration(method, env, plan, carry)
+
+        return jax.lax.scan(step, own, jnp.arange(plan.updates))
+
+    return jax.vmap(member)(methods, envs, state)

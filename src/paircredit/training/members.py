@@ -1,0 +1,35 @@
+"""The member axis: many training runs as one array program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Key
+
+from paircredit.errors import PaircreditError
+
+
+def stack_members(members: Sequence[Any]) -> Any:
+    """Stack methods or environments along a new leading axis.
+
+    Raises:
+        PaircreditError: they differ in something that shapes the program.
+    """
+    if not members:
+        raise PaircreditError("There are no members to train.")
+    first = jax.tree.structure(members[0])
+    for member in members[1:]:
+        if jax.tree.structure(member) != first:
+            raise PaircreditError(
+                "Members of one program must agree in everything that is not a number to be traced; "
+                f"{members[0]!r} and {member!r} do not."
+            )
+    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *members)
+
+
+def member_keys(seeds: Sequence[int]) -> Key[Array, " M"]:
+    """One generator per seed; a member's draws do not depend on who trains beside it."""
+    return jnp.stack([jax.random.key(seed) for seed in seeds])

@@ -1,0 +1,97 @@
+"""Driving the loop from the host: chunk after chunk, summaries to whoever wants them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from paircredit.errors import PaircreditError
+from paircredit.training.loop import LoopState, Plan, run_chunk, start_members
+from paircredit.training.members import member_keys, stack_members
+from paircredit.types import PyTree
+
+
+class Chunk(NamedTuple):
+    """What the host learns once per chunk.
+
+    Attributes:
+        first_update: number of updates before this chunk.
+        summaries: one array [M, updates] per recorded scalar.
+        state: the members' states after the chunk; still on the device.
+    """
+
+    first_update: int
+    summaries: dict[str, np.ndarray]
+    state: LoopState
+
+
+def train(
+    methods: Sequence[Any],
+    envs: Sequence[Any],
+    seeds: Sequence[int],
+    plan: Plan,
+    total_updates: int,
+    *,
+    weights: PyTree = None,
+    on_chunk: Callable[[Chunk], None] | None = None,
+) -> LoopState:
+    """Train all members together.
+
+    Args:
+        methods: one per member, of the same structure.
+        envs: one per member, of the same structure.
+        seeds: one per member.
+        plan: what a chunk does. Its `updates` should divide the total, or the rest is compiled separately.
+        total_updates: how many iterations in all.
+        weights: weight functions to start from, stacked over members.
+        on_chunk: called after every chunk.
+
+    Returns:
+        The members' final states.
+    """
+    if not len(methods) == len(envs) == len(seeds):
+        raise PaircreditError(
+            f"There are {len(methods)} methods, {len(envs)} environments and {len(seeds)} seeds; each member needs one of each."
+        )
+    stacked_methods, stacked_envs = stack_members(methods), stack_members(envs)
+    state = start_members(stacked_methods, stacked_envs, plan, member_keys(seeds), weights)
+    done = 0
+    while done < total_updates:
+        size = min(plan.updates, total_updates - done)
+        chunk_plan = plan if size == plan.updates else Plan(
+            plan.protocol, size, plan.inner_updates, plan.learn_weights, plan.probe
+        )
+        state, summaries = run_chunk(stacked_methods, stacked_envs, chunk_plan, state)
+        fetched = {name: np.asarray(x) for name, x in jax.device_get(summaries).items()}
+        _refuse_not_finite(fetched, done, seeds)
+        if on_chunk is not None:
+            on_chunk(Chunk(done, fetched, state))
+        done += size
+    return state
+
+
+def even_chunks(total_updates: int, most: int) -> int:
+    """The largest chunk size up to `most` that divides the total, so that one program does it all.
+
+    A total with no such divisor of at least a quarter of `most` gets chunks of `most` and a remainder.
+    """
+    for size in range(min(most, total_updates), max(most // 4, 1) - 1, -1):
+        if total_updates % size == 0:
+            return size
+    return min(most, total_updates)
+
+
+def _refuse_not_finite(summaries: dict[str, np.ndarray], done: int, seeds: Sequence[int]) -> None:
+    for name, values in summaries.items():
+        bad = ~np.isfinite(values)
+        if bad.any():
+            member, update = (int(i) for i in np.argwhere(bad)[0])
+            value = values[member, update]
+            raise PaircreditError(
+                f"{name} became {'NaN' if math.isnan(value) else 'infinite'} at update {done + update} of the member with "
+                f"seed {seeds[member]}; look for NaN rewards in the environment, or lower the learning rates."
+            )

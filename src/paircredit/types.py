@@ -1,0 +1,67 @@
+"""The data that flows between the rooms: what an environment says and what a rollout holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from paircredit.errors import PaircreditError
+
+PyTree = Any
+"""Any nesting of arrays that JAX can walk through."""
+
+
+class TimeStep(eqx.Module):
+    """What an environment says after a reset or a transition.
+
+    When `terminated` or `truncated` is set, `observation` is the final observation of the episode: environments
+    never reset themselves. Termination means that nothing can follow, truncation that we stopped looking; only
+    the latter is bootstrapped from the value of the final observation.
+    """
+
+    observation: PyTree
+    legal: Bool[Array, " A"]
+    reward: Float[Array, ""]
+    terminated: Bool[Array, ""]
+    truncated: Bool[Array, ""]
+
+
+class Trajectory(eqx.Module):
+    """One episode, padded to the horizon T; batches add leading axes.
+
+    Attributes:
+        observations: T+1 observations, `observations[t]` is S_t. Behind the end the final one is repeated.
+        legal: which actions could be taken in S_t.
+        actions: `actions[t]` is A_t.
+        rewards: `rewards[t]` is R_{t+1}, what followed A_t.
+        terminated: the transition t → t+1 ended the episode for good.
+        truncated: the episode was cut after the transition t → t+1.
+        valid: the step belongs to the episode; everything behind its end is padding.
+    """
+
+    observations: PyTree
+    legal: Bool[Array, "*batch T A"]
+    actions: Int[Array, "*batch T"]
+    rewards: Float[Array, "*batch T"]
+    terminated: Bool[Array, "*batch T"]
+    truncated: Bool[Array, "*batch T"]
+    valid: Bool[Array, "*batch T"]
+
+
+def check_trajectory(trajectory: Trajectory) -> None:
+    """Refuse a concrete trajectory (outside `jit`) whose rewards cannot be learned from.
+
+    Raises:
+        PaircreditError: a reward inside an episode is NaN or infinite.
+    """
+    rewards, valid = np.asarray(trajectory.rewards), np.asarray(trajectory.valid)
+    bad = valid & ~np.isfinite(rewards)
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise PaircreditError(
+            f"{int(bad.sum())} of {int(valid.sum())} rewards are NaN or infinite, the first at index {where} "
+            f"({rewards[where]}); mend the environment before training on it."
+        )

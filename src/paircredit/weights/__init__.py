@@ -1,0 +1,7 @@
+"""Pair weight functions f(S_t, S_k, k−t): learned, handcrafted, exponential."""
+
+from paircredit.weights.exponential import exponential_weights
+from paircredit.weights.handcrafted import handcrafted_weights
+from paircredit.weights.tabular import FixedTable, SigmoidTable
+
+__all__ = ["FixedTable", "SigmoidTable", "exponential_weights", "handcrafted_weights"]

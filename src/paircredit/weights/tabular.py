@@ -1,0 +1,59 @@
+"""Pair weights as |S| × |S| tables, learned or fixed.
+
+A weight function maps the T+1 observations of one trajectory to `weights[t, k]` = f(S_t, S_{k+1}, k+1−t). Entries below
+the diagonal are there but mean nothing.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float, Int, Key
+
+from paircredit.errors import PaircreditError
+
+LARGEST_TABLE = 2**29
+"""Entries of the largest table that is built (2 GiB in float32)."""
+
+
+class SigmoidTable(eqx.Module):
+    """f = sigmoid(η[S_t, S_k]): the paper's tabular meta-parameters."""
+
+    eta: Float[Array, "S S"]
+
+    def __call__(self, observations: Int[Array, " T_plus_1"]) -> Float[Array, "T T"]:
+        """The weights of all pairs of one trajectory."""
+        return jax.nn.sigmoid(self.eta[observations[:-1, None], observations[None, 1:]])
+
+    def matrix(self) -> Float[Array, "S S"]:
+        """The weight of every pair of states."""
+        return jax.nn.sigmoid(self.eta)
+
+    @classmethod
+    def random(cls, key: Key[Array, ""], num_states: int, scale: float = 0.01) -> SigmoidTable:
+        """η uniform in ±scale, so that every weight starts near ½ (paper, DAG appendix: ±0.01)."""
+        check_table_size(num_states)
+        return cls(jax.random.uniform(key, (num_states, num_states), dtype=float, minval=-scale, maxval=scale))
+
+
+class FixedTable(eqx.Module):
+    """f = table[S_t, S_k], nothing to learn."""
+
+    table: Float[Array, "S S"]
+
+    def __call__(self, observations: Int[Array, " T_plus_1"]) -> Float[Array, "T T"]:
+        """The weights of all pairs of one trajectory."""
+        return self.table[observations[:-1, None], observations[None, 1:]]
+
+    def matrix(self) -> Float[Array, "S S"]:
+        """The weight of every pair of states."""
+        return self.table
+
+
+def check_table_size(num_states: int) -> None:
+    """Refuse a pair table that would not fit into memory."""
+    if num_states**2 > LARGEST_TABLE:
+        raise PaircreditError(
+            f"A table of pair weights over {num_states} states has {num_states**2:,} entries; "
+            f"at most {LARGEST_TABLE:,} are built. Choose a smaller environment."
+        )
