@@ -2,9 +2,9 @@
 
 Depth d has d layers. In the first d/2 layers (1, 2, 4, … states) two actions lead down a binary tree and nothing is
 paid. From the middle layer on (2^{d/2} states) there is one action; each transition merges two neighbours, forgets the
-most recent decision that is still remembered and pays +1 or −1 for it. So decisions are paid for last in, first out: the
-decision in layer l is paid on entering layer d+2−l, layer d+1 being the terminal state. Depth 8 has 45 states and a
-terminal one, 8 transitions and 4 rewards; its best return is 4.
+most recent decision that is still remembered and pays +1 or −1 for it. So decisions are paid for last in, first out:
+the decision in layer l is paid on entering layer d+2−l, layer d+1 being the terminal state. Depth 8 has 45 states and
+a terminal one, 8 transitions and 4 rewards; its best return is 4.
 """
 
 from __future__ import annotations
@@ -61,9 +61,7 @@ class Dag(eqx.Module):
 
     def model(self) -> TabularModel:
         """The tables, as exact diagnostics want them."""
-        return TabularModel(
-            self.next_state, self.rewards, jnp.zeros_like(self.rewards), self.legal, 0, self.depth
-        )
+        return TabularModel(self.next_state, self.rewards, jnp.zeros_like(self.rewards), self.legal, 0, self.depth)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,7 +104,10 @@ class DagConfig:
         legal = np.stack([np.ones(count, dtype=bool), acting], axis=1)
         assert sizes.sum() + 1 == count
         return Dag(
-            jnp.asarray(next_state, dtype=jnp.int32), jnp.asarray(rewards, dtype=float), jnp.asarray(legal), self.depth
+            jnp.asarray(next_state, dtype=jnp.int32),
+            jnp.asarray(rewards, dtype=float),
+            jnp.asarray(legal),
+            self.depth,
         )
 
 

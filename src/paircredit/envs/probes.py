@@ -103,6 +103,4 @@ class ProbeConfig:
 
 def _probe(kind: ProbeKind, rewards: list, observations: list, *, truncates: bool = False) -> Probe:
     table = jnp.asarray(rewards, dtype=float)
-    return Probe(
-        table, jnp.asarray(observations, dtype=jnp.int32), kind, table.shape[1], table.shape[2], truncates
-    )
+    return Probe(table, jnp.asarray(observations, dtype=jnp.int32), kind, table.shape[1], table.shape[2], truncates)

@@ -13,9 +13,7 @@ def backward_recurrence(inputs: Float[Array, " T"], decays: Float[Array, " T"]) 
     CPU and long episodes on a GPU both want.
     """
 
-    def compose(
-        later: tuple[Array, Array], earlier: tuple[Array, Array]
-    ) -> tuple[Array, Array]:
+    def compose(later: tuple[Array, Array], earlier: tuple[Array, Array]) -> tuple[Array, Array]:
         decay_later, sum_later = later
         decay_earlier, sum_earlier = earlier
         return decay_later * decay_earlier, sum_earlier + decay_earlier * sum_later

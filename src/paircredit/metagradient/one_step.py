@@ -1,9 +1,10 @@
 """The paper's metagradient: through the last inner update only, θ_k taken as given.
 
-`explicit_one_step` spells out the chain rule. With v = ∇J_outer(θ') and u = v pulled back through the optimiser step, the
-advantages receive the cotangent c = ∂/∂Ψ ⟨∇_θ J_inner(θ, Ψ), u⟩: one Jacobian-vector product of the log-probabilities.
-From there ∇_η is an ordinary gradient of Σ c·Ψ_η. For pairwise weights ∂J/∂w_tk = c_t · R_{k+1} (or δ_{k+1}): rank one, and
-a picture of which weights should grow. `autodiff_one_step` lets JAX find all that by itself; both agree to rounding.
+`explicit_one_step` spells out the chain rule. With v = ∇J_outer(θ') and u = v pulled back through the optimiser step,
+the advantages receive the cotangent c = ∂/∂Ψ ⟨∇_θ J_inner(θ, Ψ), u⟩: one Jacobian-vector product of the
+log-probabilities. From there ∇_η is an ordinary gradient of Σ c·Ψ_η. For pairwise weights ∂J/∂w_tk = c_t · R_{k+1}
+(or δ_{k+1}): rank one, and a picture of which weights should grow. `autodiff_one_step` lets JAX find all that by
+itself; both agree to rounding.
 """
 
 from __future__ import annotations
@@ -67,13 +68,9 @@ def autodiff_one_step(
     single_inner, single_outer = jax.tree.map(lambda x: x[None], (inner, outer))
 
     def objective(e: PyTree, nudge: Array) -> Float[Array, ""]:
-        nudged = problem._replace(
-            advantages=lambda e, data, fixed: problem.advantages(e, data, fixed) + nudge
-        )
+        nudged = problem._replace(advantages=lambda e, data, fixed: problem.advantages(e, data, fixed) + nudge)
         return unrolled_objective(nudged, e, policy, optimiser_state, single_inner, single_outer)[0]
 
     shape = jax.eval_shape(lambda: problem.advantages(eta, inner, None))
-    loss, (gradient, credit) = jax.value_and_grad(objective, argnums=(0, 1))(
-        eta, jnp.zeros(shape.shape, shape.dtype)
-    )
+    loss, (gradient, credit) = jax.value_and_grad(objective, argnums=(0, 1))(eta, jnp.zeros(shape.shape, shape.dtype))
     return OneStep(gradient, loss, credit)

@@ -26,9 +26,7 @@ Scalar = float | Float[Array, ""]
 
 
 class _Update(Protocol):
-    def __call__(
-        self, gradients: PyTree, state: PyTree, detached: PyTree | None = None
-    ) -> tuple[PyTree, PyTree]: ...
+    def __call__(self, gradients: PyTree, state: PyTree, detached: PyTree | None = None) -> tuple[PyTree, PyTree]: ...
 
 
 class Optimiser(NamedTuple):
@@ -50,7 +48,7 @@ class SecondMoment(NamedTuple):
 
     first: PyTree
     second: PyTree
-    count: Int[Array, ""]
+    steps: Int[Array, ""]
 
 
 def apply_updates(parameters: PyTree, updates: PyTree) -> PyTree:
@@ -104,7 +102,7 @@ def adam(
     eps: Scalar = 1e-8,
     eps_root: Scalar = 0.0,
     clip_norm: Scalar | None = None,
-    differentiate: Differentiate = "numerator",
+    differentiate: Differentiate = "everything",
 ) -> Optimiser:
     """Adam; the paper's choice everywhere but on Atari, always with b1 = 0.
 
@@ -122,22 +120,20 @@ def adam(
         zeros = jax.tree.map(jnp.zeros_like, parameters)
         return SecondMoment(zeros if b1 else (), zeros, jnp.zeros((), dtype=jnp.int32))
 
-    def update(
-        gradients: PyTree, state: SecondMoment, detached: PyTree | None = None
-    ) -> tuple[PyTree, SecondMoment]:
+    def update(gradients: PyTree, state: SecondMoment, detached: PyTree | None = None) -> tuple[PyTree, SecondMoment]:
         gradients, scale_source = _clip(gradients, detached, clip_norm, differentiate)
-        count = state.count + 1
+        steps = state.steps + 1
         second = jax.tree.map(lambda v, g: b2 * v + (1 - b2) * jnp.square(g), state.second, scale_source)
         first, numerator = (), gradients
         if b1:
             first = jax.tree.map(lambda m, g: b1 * m + (1 - b1) * g, state.first, gradients)
-            numerator = jax.tree.map(lambda m: m / (1 - b1 ** count.astype(m.dtype)), first)
+            numerator = jax.tree.map(lambda m: m / (1 - b1 ** steps.astype(m.dtype)), first)
 
         def step(g: Array, v: Array) -> Array:
-            corrected = v / (1 - jnp.asarray(b2, dtype=v.dtype) ** count.astype(v.dtype))
+            corrected = v / (1 - jnp.asarray(b2, dtype=v.dtype) ** steps.astype(v.dtype))
             return -learning_rate * g / (safe_sqrt(corrected + eps_root) + eps)
 
-        return jax.tree.map(step, numerator, second), SecondMoment(first, second, count)
+        return jax.tree.map(step, numerator, second), SecondMoment(first, second, steps)
 
     return Optimiser(init, update)
 
@@ -149,7 +145,7 @@ def rmsprop(
     eps: Scalar = 1e-5,
     eps_in_root: bool = True,
     clip_norm: Scalar | None = None,
-    differentiate: Differentiate = "numerator",
+    differentiate: Differentiate = "everything",
 ) -> Optimiser:
     """RMSProp; the paper's choice on Atari.
 

@@ -53,11 +53,11 @@ def unrolled_objective(
     outer: PyTree,
     tape: Tape | None = None,
 ) -> tuple[Float[Array, ""], Tape]:
-    """J(η): the sum over i of the outer loss of θ_{i+1} on outer batch i, where θ_{i+1} follows θ_i by one inner update.
+    """J(η) = Σ_i J_outer(θ_{i+1}) on outer batch i, where θ_{i+1} follows θ_i by one inner update.
 
     The data were collected beforehand (actions are constants), so this only replays the updates. All advantages are
-    computed in one go, before the replay: the cotangent of the weights comes back as one batch, and a table of weights is
-    scattered into once, not once per update.
+    computed in one go, before the replay: the cotangent of the weights comes back as one batch, and a table of
+    weights is scattered into once, not once per update.
 
     Args:
         problem: the pieces.
@@ -85,7 +85,5 @@ def unrolled_objective(
         return (theta, state), (problem.outer_loss(theta, outer_data), gradients)
 
     detached = None if tape is None else tape.gradients
-    _, (losses, gradients) = jax.lax.scan(
-        update, (policy, optimiser_state), (inner, advantages, outer, detached)
-    )
+    _, (losses, gradients) = jax.lax.scan(update, (policy, optimiser_state), (inner, advantages, outer, detached))
     return jnp.sum(losses), Tape(advantages, gradients)

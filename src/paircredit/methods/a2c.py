@@ -49,8 +49,6 @@ class A2C(eqx.Module):
         advantages = jax.vmap(lambda_advantages, in_axes=(0, 0, 0, None, 0))(
             trajectory.rewards, values, self.inner.discounts(trajectory), self.lambda_, trajectory.valid
         )
-        policy = self.inner.improve_policy(
-            learner.policy, trajectory, self.inner.prepare(advantages, trajectory)
-        )
+        policy = self.inner.improve_policy(learner.policy, trajectory, self.inner.prepare(advantages, trajectory))
         value = self.inner.improve_value(learner.value, trajectory, advantages + values[:, :-1])
         return A2CLearner(policy, value), ()

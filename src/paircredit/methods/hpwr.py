@@ -1,4 +1,4 @@
-"""H-PWR: pairwise weighted returns with weights that somebody wrote down, or that were learned before and are now fixed."""
+"""H-PWR: pairwise weighted returns with weights that somebody wrote down, or that were learned and are now fixed."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class InnerLoop(eqx.Module):
     """Whole episodes per update (paper, DAG appendix)."""
     optimiser: Literal["adam", "rmsprop", "sgd"] = eqx.field(static=True, default="adam")
     """Inner optimiser (paper, DAG appendix: Adam with β1 = 0)."""
-    differentiate: Differentiate = eqx.field(static=True, default="numerator")
+    differentiate: Differentiate = eqx.field(static=True, default="everything")
     """What a metagradient sees of an optimiser step (the paper does not say; see docs/reproduction.md)."""
     standardise: bool = eqx.field(static=True, default=False)
     """Standardise advantages over the batch (paper: in Key-to-Door only)."""
@@ -67,9 +67,7 @@ class InnerLoop(eqx.Module):
                 eps=self.epsilon,
                 differentiate=self.differentiate,
             )
-        return adam(
-            learning_rate, b2=self.second_moment_decay, eps=self.epsilon, differentiate=self.differentiate
-        )
+        return adam(learning_rate, b2=self.second_moment_decay, eps=self.epsilon, differentiate=self.differentiate)
 
     @property
     def policy_optimiser(self) -> Optimiser:

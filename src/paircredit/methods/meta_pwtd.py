@@ -62,9 +62,7 @@ class MetaPWTD(eqx.Module):
     def learn(self, learner: MetaPWTDLearner, trajectory: Trajectory) -> tuple[MetaPWTDLearner, InnerData]:
         """The inner update: θ along weighted TD errors, the value function towards the regular return."""
         values = over_steps(learner.value.parameters, trajectory.observations)
-        errors = jax.vmap(td_errors)(
-            trajectory.rewards, values, self.inner.discounts(trajectory), trajectory.valid
-        )
+        errors = jax.vmap(td_errors)(trajectory.rewards, values, self.inner.discounts(trajectory), trajectory.valid)
         kept = InnerData(learner.policy, trajectory, errors, jnp.zeros_like(errors))
         advantages = self.problem().advantages(learner.weights.parameters, kept, None)
         policy = self.inner.improve_policy(learner.policy, trajectory, advantages)

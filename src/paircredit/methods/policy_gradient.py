@@ -18,9 +18,7 @@ def over_steps(function: Callable, observations: PyTree) -> Array:
     return jax.vmap(jax.vmap(function))(observations)
 
 
-def legal_log_probs(
-    logits: Float[Array, "*batch A"], legal: Bool[Array, "*batch A"]
-) -> Float[Array, "*batch A"]:
+def legal_log_probs(logits: Float[Array, "*batch A"], legal: Bool[Array, "*batch A"]) -> Float[Array, "*batch A"]:
     """Log-probabilities of the actions; illegal ones get a probability of exactly 0."""
     return jax.nn.log_softmax(jnp.where(legal, logits, ILLEGAL_LOGIT))
 

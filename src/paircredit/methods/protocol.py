@@ -1,7 +1,7 @@
 """What a method is: a frozen dataclass of hyperparameters with pure functions.
 
-Floats among the hyperparameters are traced, so that a sweep compiles once and members with different settings train in one
-program; what shapes the program (a number of episodes, a choice of optimiser) is static.
+Floats among the hyperparameters are traced, so that a sweep compiles once and members with different settings train
+in one program; what shapes the program (a number of episodes, a choice of optimiser) is static.
 """
 
 from __future__ import annotations

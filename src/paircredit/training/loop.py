@@ -1,11 +1,12 @@
 """The loop. One, for every method, with a member axis.
 
 An iteration is a pure function of the state; a chunk is a scan of iterations, mapped over members (seed × setting ×
-variant) and compiled once. What leaves the device are the summaries of a chunk, of fixed shape: nothing grows with time.
+variant) and compiled once. What leaves the device are the summaries of a chunk, of fixed shape: nothing grows with
+time.
 
-Two protocols. *Online*, as agents live: learn from the last batch, collect the next, let it judge the weights. *Reset*, as
-the paper looks at weights: forget policy and values, make K inner updates, and follow the gradient of all K outer losses
-back through all of them.
+Two protocols. *Online*, as agents live: learn from the last batch, collect the next, let it judge the weights.
+*Reset*, as the paper looks at weights: forget policy and values, make K inner updates, and follow the gradient of all
+K outer losses back through all of them.
 """
 
 from __future__ import annotations

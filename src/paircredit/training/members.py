@@ -20,7 +20,7 @@ def stack_members(members: Sequence[Any]) -> Any:
     """
     if not members:
         raise PaircreditError("There are no members to train.")
-    first = jax.tree.structure(members[0])
+    first: Any = jax.tree.structure(members[0])
     for member in members[1:]:
         if jax.tree.structure(member) != first:
             raise PaircreditError(

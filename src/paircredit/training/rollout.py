@@ -42,7 +42,8 @@ def collect_episodes(method: Method, learner: Any, env: Environment, key: Key[Ar
             truncated=after.truncated & running,
             valid=running,
         )
-        # Behind the end the final observation stays, so that `observations[n]` of an episode of n steps is the final one.
+        # Behind the end the final observation stays, so that `observations[n]` of an episode of n steps is the final
+        # one.
         after = TimeStep(
             observation=_where(running, after.observation, now.observation),
             legal=_where(running, after.legal, now.legal),
@@ -58,7 +59,13 @@ def collect_episodes(method: Method, learner: Any, env: Environment, key: Key[Ar
         lambda x, final: jnp.concatenate([x, final[None]]), steps.observations, last.observation
     )
     batch = Trajectory(
-        observations, steps.legal, steps.actions, steps.rewards, steps.terminated, steps.truncated, steps.valid
+        observations,
+        steps.legal,
+        steps.actions,
+        steps.rewards,
+        steps.terminated,
+        steps.truncated,
+        steps.valid,
     )
     return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), batch)
 

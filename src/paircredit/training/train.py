@@ -55,15 +55,18 @@ def train(
     """
     if not len(methods) == len(envs) == len(seeds):
         raise PaircreditError(
-            f"There are {len(methods)} methods, {len(envs)} environments and {len(seeds)} seeds; each member needs one of each."
+            f"There are {len(methods)} methods, {len(envs)} environments and {len(seeds)} seeds; "
+            "each member needs one of each."
         )
     stacked_methods, stacked_envs = stack_members(methods), stack_members(envs)
     state = start_members(stacked_methods, stacked_envs, plan, member_keys(seeds), weights)
     done = 0
     while done < total_updates:
         size = min(plan.updates, total_updates - done)
-        chunk_plan = plan if size == plan.updates else Plan(
-            plan.protocol, size, plan.inner_updates, plan.learn_weights, plan.probe
+        chunk_plan = (
+            plan
+            if size == plan.updates
+            else Plan(plan.protocol, size, plan.inner_updates, plan.learn_weights, plan.probe)
         )
         state, summaries = run_chunk(stacked_methods, stacked_envs, chunk_plan, state)
         fetched = {name: np.asarray(x) for name, x in jax.device_get(summaries).items()}
@@ -92,6 +95,6 @@ def _refuse_not_finite(summaries: dict[str, np.ndarray], done: int, seeds: Seque
             member, update = (int(i) for i in np.argwhere(bad)[0])
             value = values[member, update]
             raise PaircreditError(
-                f"{name} became {'NaN' if math.isnan(value) else 'infinite'} at update {done + update} of the member with "
-                f"seed {seeds[member]}; look for NaN rewards in the environment, or lower the learning rates."
+                f"{name} became {'NaN' if math.isnan(value) else 'infinite'} at update {done + update} of the "
+                f"member with seed {seeds[member]}; look for NaN rewards in the environment, or lower the learning rates."
             )

@@ -1,0 +1,5 @@
+"""`python -m paircredit`."""
+
+from paircredit.cli import entry
+
+entry()

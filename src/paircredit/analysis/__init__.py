@@ -1,0 +1,22 @@
+"""Analysis: exact answers, estimator quality, intervals, claims."""
+
+from paircredit.analysis.credit import EstimatorQuality, compare_estimators, estimator_quality, gradient_estimates
+from paircredit.analysis.exact import (
+    expected_return,
+    optimal_values,
+    policy_gradient,
+    policy_values,
+    weighted_values,
+)
+
+__all__ = [
+    "EstimatorQuality",
+    "compare_estimators",
+    "estimator_quality",
+    "expected_return",
+    "gradient_estimates",
+    "optimal_values",
+    "policy_gradient",
+    "policy_values",
+    "weighted_values",
+]

@@ -1,0 +1,121 @@
+"""An experiment is data: a list of runs, each a frozen dataclass of plain values."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from paircredit.errors import unknown_name
+from paircredit.training.loop import Protocol
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingSpec:
+    """Train the members of one method on one environment, as one program.
+
+    Attributes:
+        name: of the run, unique in the experiment; also its folder.
+        env: name of the environment.
+        method: name of the method.
+        updates: iterations (outer updates under the reset protocol).
+        seeds: one member each.
+        env_settings: settings of the environment.
+        method_settings: fields of the method, dotted (`inner.learning_rate`).
+        preset: of the method.
+        protocol: online or reset.
+        inner_updates: inner updates per reset.
+        weights_from: name of an earlier run (or path of a file) whose weights are used.
+        learn_weights: whether the outer loop runs.
+        value_masks: masked-value probe: the optimal value function, 0 up to this layer; members are mask × seed.
+        tags: what figures and claims look for.
+    """
+
+    name: str
+    env: str
+    method: str
+    updates: int
+    seeds: tuple[int, ...]
+    env_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    method_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    preset: str = "paper"
+    protocol: Protocol = "online"
+    inner_updates: int = 16
+    weights_from: str | None = None
+    learn_weights: bool = True
+    value_masks: tuple[int, ...] = ()
+    tags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class UmbrellaVarianceSpec:
+    """Sample episodes of umbrella MDPs and compare Monte Carlo with pairwise weights on the decision's advantage.
+
+    Attributes:
+        name: of the run.
+        lengths: T of each MDP.
+        variances: σ² of each; every combination is run.
+        mean: μ of the noise.
+        episodes: per MDP.
+        seed: of the sampling.
+    """
+
+    name: str
+    lengths: tuple[int, ...]
+    variances: tuple[float, ...]
+    mean: float
+    episodes: int
+    seed: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class CreditSpec:
+    """Compare the gradients of all estimators with the exact one, on the same episodes.
+
+    Attributes:
+        name: of the run.
+        env: name of the environment.
+        env_settings: its settings.
+        episodes: how many.
+        batch: episodes per gradient estimate.
+        preferences: the policies: logits of the best action in every state (0: uniform).
+        pwr_weights_from: earlier run with learned weights for rewards, or None.
+        pwtd_weights_from: earlier run with learned weights for TD errors, or None.
+        seed: of the sampling.
+    """
+
+    name: str
+    env: str
+    env_settings: Mapping[str, Any]
+    episodes: int
+    batch: int = 8
+    preferences: tuple[float, ...] = (0.0, 1.0)
+    pwr_weights_from: str | None = None
+    pwtd_weights_from: str | None = None
+    seed: int = 0
+
+
+RunSpec = TrainingSpec | UmbrellaVarianceSpec | CreditSpec
+Scale = Literal["smoke", "short", "paper"]
+SCALES: tuple[Scale, ...] = ("smoke", "short", "paper")
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """A named list of runs, to be made in order."""
+
+    name: str
+    scale: str
+    runs: tuple[RunSpec, ...]
+
+
+def as_json(spec: Any) -> dict[str, Any]:
+    """A spec as JSON for a manifest."""
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in dataclasses.asdict(spec).items()}
+
+
+def pick_scale(name: str, scale: str, scales: Mapping[str, Callable[[], Experiment]]) -> Experiment:
+    """The experiment at the named scale."""
+    if scale not in scales:
+        raise unknown_name(f"scale of {name}", scale, scales)
+    return scales[scale]()

@@ -1,0 +1,211 @@
+"""From a training spec to a run folder."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from paircredit.analysis.exact import expected_return, optimal_values
+from paircredit.envs.dag import layers
+from paircredit.envs.protocol import Environment
+from paircredit.envs.registry import make_environment
+from paircredit.errors import PaircreditError, unknown_name
+from paircredit.experiments.progress import Progress
+from paircredit.experiments.spec import TrainingSpec, as_json
+from paircredit.methods.protocol import Method
+from paircredit.methods.registry import make_method
+from paircredit.networks import num_states
+from paircredit.runs.folder import RunWriter, rounded
+from paircredit.runs.read import read_arrays, read_run
+from paircredit.training import Chunk, LoopState, Plan, even_chunks, learns_weights, train
+from paircredit.weights import FixedTable, SigmoidTable, handcrafted_weights
+
+LARGEST_CHUNK = 250
+METRIC_ROWS = 2_500
+"""Rows per member that a metrics file is to hold at most; longer runs record means over several updates."""
+
+
+def run_training(spec: TrainingSpec, folder: Path, progress: Progress) -> None:
+    """Train what the spec says and write it down in a new run folder.
+
+    Args:
+        spec: what to train.
+        folder: the experiment's folder; the run gets a folder of its own in it, and finds earlier runs there.
+        progress: is told about every chunk.
+    """
+    env = make_environment(spec.env, **spec.env_settings)
+    method = replace_dotted(make_method(spec.method, spec.preset), spec.method_settings, spec.method)
+    members = _members(spec, env, method, folder)
+    plan = Plan(
+        protocol=spec.protocol,
+        updates=even_chunks(spec.updates, LARGEST_CHUNK),
+        inner_updates=spec.inner_updates,
+        learn_weights=spec.learn_weights,
+        probe=exact_return if hasattr(env, "model") and spec.protocol == "online" else None,
+    )
+    writer = RunWriter(folder / spec.name, "training", as_json(spec))
+    progress.begin(spec.name, spec.updates)
+    stride = -(-spec.updates // METRIC_ROWS)
+    per_update = method.episodes * (1 if spec.protocol == "online" else spec.inner_updates + 1)
+
+    def record(chunk: Chunk) -> None:
+        writer.append(_rows(chunk, members, stride, per_update, env.spec.horizon))
+        progress.advance(next(iter(chunk.summaries.values())).shape[1])
+
+    try:
+        state = train(
+            [member.method for member in members],
+            [env] * len(members),
+            [member.seed for member in members],
+            plan,
+            spec.updates,
+            weights=_start_weights(members, method, spec),
+            on_chunk=record,
+        )
+    except PaircreditError as error:
+        writer.fail(str(error))
+        raise
+    writer.finish(_arrays(state, members))
+    progress.end(spec.name)
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """One training run among those of a program.
+
+    Attributes:
+        seed: of everything random in it.
+        method: its hyperparameters.
+        table: weights it uses, where they come from elsewhere.
+        labels: what tells it from the others in the metrics, beside the seed.
+    """
+
+    seed: int
+    method: Any
+    table: np.ndarray | None
+    labels: dict[str, int]
+
+
+def exact_return(method: Method, learner: Any, env: Any) -> dict[str, jax.Array]:
+    """The exact expected return of the learner's policy; the loop records it beside the sampled one."""
+    del method
+    return {"expected_return": expected_return(env.model(), learner.policy.parameters.logits)}
+
+
+def masked_optimal_values(env: Any, mask: int) -> jax.Array:
+    """The DAG's optimal value function, 0 in all layers up to `mask` (the paper's probe)."""
+    return jnp.where(jnp.asarray(layers(env.depth)) <= mask, 0.0, optimal_values(env.model()))
+
+
+def load_weights(source: Path, states: int) -> np.ndarray:
+    """Weight tables [N, S, S] from a run folder, or from an npz or npy file with a table (or several).
+
+    Raises:
+        PaircreditError: there are none, or they are of another shape, or not finite.
+    """
+    if source.is_dir():
+        arrays, where = read_run(source).arrays(), source
+    else:
+        try:
+            content = source.read_bytes()
+        except OSError as error:
+            raise PaircreditError(f"{source} cannot be read: {error.strerror}.") from error
+        arrays, where = _file_arrays(content, source), source
+    if "weights" not in arrays:
+        raise PaircreditError(f"{where} has no array called 'weights', only {', '.join(sorted(arrays)) or 'none'}.")
+    tables = np.asarray(arrays["weights"])
+    tables = tables[None] if tables.ndim == 2 else tables
+    if tables.ndim != 3 or tables.shape[1:] != (states, states):
+        raise PaircreditError(
+            f"The weights in {where} have shape {arrays['weights'].shape}, but this environment needs "
+            f"({states}, {states}) or several of that."
+        )
+    if not np.issubdtype(tables.dtype, np.floating) or not np.isfinite(tables).all():
+        raise PaircreditError(f"The weights in {where} must be finite floating-point numbers.")
+    return tables
+
+
+def _file_arrays(content: bytes, path: Path) -> dict[str, np.ndarray]:
+    if path.suffix != ".npy":
+        return read_arrays(content, path)
+    try:
+        return {"weights": np.load(path, allow_pickle=False)}
+    except (ValueError, OSError, EOFError) as error:
+        raise PaircreditError(f"{path} is not a readable npy file: {error}.") from error
+
+
+def replace_dotted(method: Any, settings: Any, name: str) -> Any:
+    """Replace fields of a method by dotted name: `{"inner.learning_rate": 0.1}`."""
+    for dotted, value in settings.items():
+        first, _, rest = dotted.partition(".")
+        known = [field.name for field in dataclasses.fields(method)]
+        if first not in known:
+            raise unknown_name(f"setting of {name}", dotted, known)
+        new = replace_dotted(getattr(method, first), {rest: value}, f"{name}.{first}") if rest else value
+        method = dataclasses.replace(method, **{first: new})
+    return method
+
+
+def _members(spec: TrainingSpec, env: Environment, method: Any, folder: Path) -> list[Member]:
+    if spec.value_masks:
+        return [
+            Member(
+                seed, dataclasses.replace(method, fixed_value=masked_optimal_values(env, mask)), None, {"mask": mask}
+            )
+            for mask in spec.value_masks
+            for seed in spec.seeds
+        ]
+    if spec.weights_from is None:
+        if hasattr(method, "table"):  # as data, so that handcrafted and learned tables share a compiled program
+            method = dataclasses.replace(method, table=handcrafted_weights(env).table)
+        return [Member(seed, method, None, {}) for seed in spec.seeds]
+    source = folder / spec.weights_from
+    tables = load_weights(source if source.exists() else Path(spec.weights_from), num_states(env.spec))
+    members = []
+    for index, seed in enumerate(spec.seeds):
+        table, labels = tables[index % len(tables)], {"weights": index % len(tables)}
+        own = dataclasses.replace(method, table=jnp.asarray(table, dtype=float)) if hasattr(method, "table") else method
+        members.append(Member(seed, own, table, labels))
+    return members
+
+
+def _start_weights(members: list[Member], method: Method, spec: TrainingSpec) -> Any:
+    if members[0].table is None or not learns_weights(method):
+        return None
+    tables = jnp.stack([jnp.asarray(member.table, dtype=float) for member in members])
+    if not spec.learn_weights:
+        return FixedTable(tables)
+    clipped = jnp.clip(tables, 1e-6, 1 - 1e-6)
+    return SigmoidTable(jnp.log(clipped) - jnp.log1p(-clipped))
+
+
+def _rows(chunk: Chunk, members: list[Member], stride: int, per_update: int, horizon: int) -> list[dict[str, Any]]:
+    count = next(iter(chunk.summaries.values())).shape[1]
+    rows = []
+    for begin in range(0, count, stride):
+        end = min(begin + stride, count)
+        update = chunk.first_update + begin
+        means = {name: values[:, begin:end].mean(axis=1) for name, values in chunk.summaries.items()}
+        for index, member in enumerate(members):
+            rows.append(
+                {"member": index, "seed": member.seed, **member.labels}
+                | {"update": update, "episodes": update * per_update, "frames": update * per_update * horizon}
+                | {name: rounded(float(values[index])) for name, values in means.items()}
+            )
+    return rows
+
+
+def _arrays(state: LoopState, members: list[Member]) -> dict[str, np.ndarray]:
+    arrays = {"seeds": np.array([member.seed for member in members])}
+    for name in members[0].labels:
+        arrays[f"label_{name}"] = np.array([member.labels[name] for member in members])
+    if hasattr(state.learner, "weights") and learns_weights(members[0].method) and members[0].table is None:
+        arrays["weights"] = np.asarray(jax.vmap(lambda w: w.matrix())(state.learner.weights.parameters))
+    if hasattr(state.learner, "policy"):
+        arrays["policy_logits"] = np.asarray(state.learner.policy.parameters.logits)
+    return arrays
