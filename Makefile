@@ -26,7 +26,7 @@ demo: $(RUNTIME) ## Run both short experiments and write one report below runs/.
 	$(VENV)/bin/paircredit report "$$dir" --out "$$dir/report.html"
 
 test: lint typecheck ## Check style and types, then run the tests.
-	$(VENV)/bin/python -m pytest -n 2
+	$(VENV)/bin/python -m pytest -n 2 --dist loadfile
 
 lint: $(DEV) ## Check style and formatting.
 	$(VENV)/bin/ruff check .

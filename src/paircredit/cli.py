@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import sys
 import time
@@ -10,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import tyro
 
 import paircredit
@@ -259,7 +261,7 @@ def _run_training(spec: Any, out: Path) -> int:
     by_seed = {
         seed: [row["episode_return"] for row in late if row["seed"] == seed] for seed in {row["seed"] for row in late}
     }
-    interval = mean_interval([sum(returns) / len(returns) for returns in by_seed.values()])  # type: ignore[arg-type]
+    interval = mean_interval(np.array([np.mean(returns) for returns in by_seed.values()]))
     print(f"Return over the last tenth, mean over {len(by_seed)} seeds with 95 % interval: {interval.text('.3f')}")
     print(f"The run is in {out}")
     return 0
@@ -297,6 +299,8 @@ def _differences(method: Any, default: Any, prefix: str = "") -> dict[str, Any]:
         if dataclasses.is_dataclass(new):
             changed |= _differences(new, old, f"{prefix}{field.name}.")
         elif new is not old and new != old:
+            if isinstance(new, float) and not math.isfinite(new):
+                raise PaircreditError(f"The setting {prefix}{field.name} is {new}; a finite number is needed.")
             changed[f"{prefix}{field.name}"] = new
     return changed
 

@@ -19,14 +19,14 @@ class TimeStep(eqx.Module):
 
     When `terminated` or `truncated` is set, `observation` is the final observation of the episode: environments
     never reset themselves. Termination means that nothing can follow, truncation that we stopped looking; only
-    the latter is bootstrapped from the value of the final observation.
+    the latter is bootstrapped from the value of the final observation. A rollout adds a batch axis.
     """
 
     observation: PyTree
-    legal: Bool[Array, " A"]
-    reward: Float[Array, ""]
-    terminated: Bool[Array, ""]
-    truncated: Bool[Array, ""]
+    legal: Bool[Array, "*batch A"]
+    reward: Float[Array, "*batch"]
+    terminated: Bool[Array, "*batch"]
+    truncated: Bool[Array, "*batch"]
 
 
 class Trajectory(eqx.Module):

@@ -23,6 +23,7 @@ from paircredit.analysis.dag_results import (
     greedy_returns,
     learning_curves,
     mean_weight,
+    next_transition,
     pair_sets,
     pick,
 )
@@ -162,7 +163,7 @@ def _meta_pwtd_weights(runs: Sequence[Run]) -> tuple[Status, str]:
         return "not judged", "There are no reset runs of Meta-PWTD."
     good, parts = True, []
     for depth, weights in tables.items():
-        next_step = _next_transition(depth)
+        next_step = next_transition(depth)
         own = _interval(weights, next_step)
         text = f"depth {depth}: {own.text('.2f')} on the transition an action makes"
         good &= own.low > START_WEIGHT
@@ -175,12 +176,6 @@ def _meta_pwtd_weights(runs: Sequence[Run]) -> tuple[Status, str]:
         )
         parts.append(text)
     return "holds" if good else "fails", "Mean Meta-PWTD weight, " + "; ".join(parts) + "."
-
-
-def _next_transition(depth: int) -> np.ndarray:
-    """Pairs of an acting state and its successor: the first-phase TD error that the action itself causes."""
-    layer = layers(depth)
-    return pair_sets(depth).reachable & (layer[None, :] == layer[:, None] + 1)
 
 
 def _masked_values(runs: Sequence[Run]) -> tuple[Status, str]:

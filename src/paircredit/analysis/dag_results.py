@@ -142,6 +142,12 @@ def pair_sets(depth: int) -> PairSets:
     )
 
 
+def next_transition(depth: int) -> np.ndarray:
+    """Pairs of an acting state and its successor: the first-phase TD error that the action itself causes."""
+    layer = layers(depth)
+    return pair_sets(depth).reachable & (layer[None, :] == layer[:, None] + 1)
+
+
 def mean_weight(weights: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """The mean weight over a set of pairs, for each table of [N, S, S]."""
     return weights[:, pairs].mean(axis=1)

@@ -28,7 +28,7 @@ def interquartile_mean(samples: np.ndarray, axis: int = -1) -> np.ndarray:
     count = ordered.shape[-1]
     edges = np.arange(count + 1) / count
     share = np.clip(np.minimum(edges[1:], 0.75) - np.maximum(edges[:-1], 0.25), 0.0, None) * 2
-    return ordered @ share
+    return np.asarray(ordered @ share)
 
 
 def bootstrap(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from paircredit.errors import unknown_name
 from paircredit.experiments.dag import dag
+from paircredit.experiments.dag_switches import dag_switches
 from paircredit.experiments.diagnostic_runs import run_credit, run_umbrella_variance
 from paircredit.experiments.progress import Progress, Silent
 from paircredit.experiments.spec import CreditSpec, Experiment, RunSpec, TrainingSpec
@@ -15,6 +16,7 @@ from paircredit.runs.folder import make_folder
 
 _EXPERIMENTS = {
     "dag": (dag, "weights in a DAG of decisions: heat maps, speed of learning, masked values, estimator quality"),
+    "dag-switches": (dag_switches, "what the paper leaves open about the DAG, tried one switch at a time"),
     "umbrella": (umbrella, "variance of the decision's advantage in the umbrella MDP"),
 }
 

@@ -48,6 +48,9 @@ def run_training(spec: TrainingSpec, folder: Path, progress: Progress) -> None:
         learn_weights=spec.learn_weights,
         probe=exact_return if hasattr(env, "model") and spec.protocol == "online" else None,
     )
+    jax.eval_shape(
+        members[0].method.init, jax.random.key(0), env
+    )  # what cannot start is refused before a folder is made
     writer = RunWriter(folder / spec.name, "training", as_json(spec))
     progress.begin(spec.name, spec.updates)
     stride = -(-spec.updates // METRIC_ROWS)
@@ -179,9 +182,9 @@ def _start_weights(members: list[Member], method: Method, spec: TrainingSpec) ->
         return None
     tables = jnp.stack([jnp.asarray(member.table, dtype=float) for member in members])
     if not spec.learn_weights:
-        return FixedTable(tables)
+        return jax.vmap(FixedTable)(tables)
     clipped = jnp.clip(tables, 1e-6, 1 - 1e-6)
-    return SigmoidTable(jnp.log(clipped) - jnp.log1p(-clipped))
+    return jax.vmap(SigmoidTable)(jnp.log(clipped) - jnp.log1p(-clipped))
 
 
 def _rows(chunk: Chunk, members: list[Member], stride: int, per_update: int, horizon: int) -> list[dict[str, Any]]:

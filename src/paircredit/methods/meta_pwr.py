@@ -17,7 +17,7 @@ from paircredit.methods.outer_loop import InnerData, OuterData, OuterLoop
 from paircredit.methods.policy_gradient import over_steps
 from paircredit.networks import num_states, policy_for, value_for
 from paircredit.types import PyTree, Trajectory
-from paircredit.weights import SigmoidTable
+from paircredit.weights import PairWeights, SigmoidTable
 
 
 class MetaPWRLearner(eqx.Module):
@@ -72,14 +72,14 @@ class MetaPWR(eqx.Module):
         )
         return learner, kept
 
-    def _weighted_returns(self, weights: SigmoidTable, data: InnerData) -> Float[Array, "B T"]:
+    def _weighted_returns(self, weights: PairWeights, data: InnerData) -> Float[Array, "B T"]:
         pairs = jax.vmap(weights)(data.trajectory.observations)
         return jax.vmap(pairwise_sum)(pairs, data.signal, data.trajectory.valid)
 
     def problem(self) -> MetaProblem:
         """η enters through the weighted returns."""
 
-        def advantages(weights: SigmoidTable, data: InnerData, detached: Array | None) -> Array:
+        def advantages(weights: PairWeights, data: InnerData, detached: Array | None) -> Array:
             raw = self._weighted_returns(weights, data) - data.baseline
             return self.inner.prepare(raw, data.trajectory, statistics_of=detached)
 

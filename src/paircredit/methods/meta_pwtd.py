@@ -18,7 +18,7 @@ from paircredit.methods.outer_loop import InnerData, OuterData, OuterLoop
 from paircredit.methods.policy_gradient import over_steps
 from paircredit.networks import ValueTable, num_states, policy_for, value_for
 from paircredit.types import PyTree, Trajectory
-from paircredit.weights import SigmoidTable
+from paircredit.weights import PairWeights, SigmoidTable
 
 
 class MetaPWTDLearner(eqx.Module):
@@ -75,7 +75,7 @@ class MetaPWTD(eqx.Module):
     def problem(self) -> MetaProblem:
         """η enters through the weights of the TD errors."""
 
-        def advantages(weights: SigmoidTable, data: InnerData, detached: Array | None) -> Array:
+        def advantages(weights: PairWeights, data: InnerData, detached: Array | None) -> Array:
             pairs = jax.vmap(weights)(data.trajectory.observations)
             raw = jax.vmap(pairwise_sum)(pairs, data.signal, data.trajectory.valid) - data.baseline
             return self.inner.prepare(raw, data.trajectory, statistics_of=detached)

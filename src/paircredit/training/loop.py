@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache
 from typing import Any, Literal
 
 import equinox as eqx
@@ -138,15 +138,22 @@ def mean_return(trajectory: Trajectory) -> Float[Array, ""]:
     return mean_over_valid(trajectory.rewards, trajectory.valid) * jnp.mean(steps)
 
 
-@partial(jax.jit, static_argnames=("plan",))
 def start_members(
     methods: PyTree, envs: PyTree, plan: Plan, keys: Key[Array, " M"], weights: PyTree = None
 ) -> LoopState:
-    """`start` for every member."""
-    return jax.vmap(lambda m, e, k, w: start(m, e, plan, k, w))(methods, envs, keys, weights)
+    """`start` for every member.
+
+    Args:
+        methods: the members' hyperparameters, stacked.
+        envs: the members' environments, stacked.
+        plan: what is going to be done.
+        keys: one per member.
+        weights: weight functions to start from, stacked, or None.
+    """
+    state: LoopState = start_program()(methods, envs, plan, keys, weights)
+    return state
 
 
-@partial(jax.jit, static_argnames=("plan",), donate_argnames=("state",))
 def run_chunk(methods: PyTree, envs: PyTree, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:
     """`plan.updates` iterations of every member.
 
@@ -159,12 +166,38 @@ def run_chunk(methods: PyTree, envs: PyTree, plan: Plan, state: LoopState) -> tu
     Returns:
         The states afterwards, and summaries of shape [M, updates].
     """
-    iteration = online_iteration if plan.protocol == "online" else reset_iteration
+    result: tuple[LoopState, Summary] = chunk_program()(methods, envs, plan, state)
+    return result
 
-    def member(method: Method, env: Environment, own: LoopState) -> tuple[LoopState, Summary]:
-        def step(carry: LoopState, _: Int[Array, ""]) -> tuple[LoopState, Summary]:
-            return iteration(method, env, plan, carry)
 
-        return jax.lax.scan(step, own, jnp.arange(plan.updates))
+@cache
+def start_program() -> Any:
+    """The compiled `start_members`; one executable per structure of its arguments."""
 
-    return jax.vmap(member)(methods, envs, state)
+    def members(methods: PyTree, envs: PyTree, plan: Plan, keys: Array, weights: PyTree) -> LoopState:
+        return jax.vmap(lambda m, e, k, w: start(m, e, plan, k, w))(methods, envs, keys, weights)
+
+    return jax.jit(members, static_argnames=("plan",), compiler_options=compiler_options())
+
+
+@cache
+def chunk_program() -> Any:
+    """The compiled `run_chunk`; one executable per structure of its arguments."""
+
+    def members(methods: PyTree, envs: PyTree, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:
+        iteration = online_iteration if plan.protocol == "online" else reset_iteration
+
+        def member(method: Method, env: Environment, own: LoopState) -> tuple[LoopState, Summary]:
+            def step(carry: LoopState, _: Int[Array, ""]) -> tuple[LoopState, Summary]:
+                return iteration(method, env, plan, carry)
+
+            return jax.lax.scan(step, own, jnp.arange(plan.updates))
+
+        return jax.vmap(member)(methods, envs, state)
+
+    return jax.jit(members, static_argnames=("plan",), donate_argnames=("state",), compiler_options=compiler_options())
+
+
+def compiler_options() -> dict[str, int] | None:
+    """On a CPU, less time in LLVM: a third off the compilation, nothing lost at run time (docs/performance.md)."""
+    return {"xla_backend_optimization_level": 1} if jax.default_backend() == "cpu" else None

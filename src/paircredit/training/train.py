@@ -96,5 +96,6 @@ def _refuse_not_finite(summaries: dict[str, np.ndarray], done: int, seeds: Seque
             value = values[member, update]
             raise PaircreditError(
                 f"{name} became {'NaN' if math.isnan(value) else 'infinite'} at update {done + update} of the "
-                f"member with seed {seeds[member]}; look for NaN rewards in the environment, or lower the learning rates."
+                f"member with seed {seeds[member]}; look for NaN rewards in the environment or lower the "
+                "learning rates."
             )

@@ -2,6 +2,7 @@
 
 from paircredit.weights.exponential import exponential_weights
 from paircredit.weights.handcrafted import handcrafted_weights
+from paircredit.weights.protocol import PairWeights
 from paircredit.weights.tabular import FixedTable, SigmoidTable
 
-__all__ = ["FixedTable", "SigmoidTable", "exponential_weights", "handcrafted_weights"]
+__all__ = ["FixedTable", "PairWeights", "SigmoidTable", "exponential_weights", "handcrafted_weights"]

@@ -1,0 +1,119 @@
+"""A method of your own: Meta-lag, pairwise weighted TD errors with one learned weight per delay."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from paircredit.envs import make_environment
+from paircredit.estimators import pairwise_sum, td_errors
+from paircredit.metagradient import MetaProblem, check_metagradient, unrolled_objective
+from paircredit.methods import InnerData, InnerLoop, OuterLoop, Trained, make_method, register_method
+from paircredit.methods.acting import logits_of_policy, no_memory
+from paircredit.methods.policy_gradient import over_steps
+from paircredit.networks import policy_for, value_for
+from paircredit.training import Plan, collect_episodes, train
+
+
+class LagWeights(eqx.Module):
+    """f = sigmoid(η[k−t]): one weight per delay, whatever the states."""
+
+    eta: jax.Array
+
+    def __call__(self, observations):
+        """`weights[t, k]` for the T+1 observations of one trajectory."""
+        steps = jnp.arange(observations.shape[0] - 1)
+        return self.matrix()[jnp.maximum(steps[None, :] - steps[:, None], 0)]
+
+    def matrix(self):
+        """The weight of every delay; a run folder stores what this returns."""
+        return jax.nn.sigmoid(self.eta)
+
+
+class MetaLagLearner(eqx.Module):
+    """All that changes in training; the loop knows the names `policy` and `weights`."""
+
+    policy: Trained
+    value: Trained
+    weights: Trained
+
+
+class MetaLag(eqx.Module):
+    """Ψ_t = Σ_k f_η(k−t) δ_k: the λ-estimator, with a learned curve in place of (γλ)^lag."""
+
+    inner: InnerLoop = InnerLoop()
+    outer: OuterLoop = OuterLoop()
+    episodes = property(lambda self: self.inner.episodes)
+    initial_carry = no_memory
+    policy = logits_of_policy
+
+    def init(self, key, env):
+        """A nearly uniform policy, values of 0, weights of ½."""
+        policy = self.inner.trained_policy(policy_for(key, env.spec, self.inner.initial_scale))
+        weights = self.outer.trained_weights(LagWeights(jnp.zeros(env.spec.horizon)))
+        return MetaLagLearner(policy, self.inner.trained_value(value_for(env.spec)), weights)
+
+    def learn(self, learner, trajectory):
+        """The inner update: the new learner, and what a metagradient through the update needs."""
+        values = over_steps(learner.value.parameters, trajectory.observations)
+        errors = jax.vmap(td_errors)(trajectory.rewards, values, self.inner.discounts(trajectory), trajectory.valid)
+        kept = InnerData(learner.policy, trajectory, signal=errors, baseline=jnp.zeros_like(errors))
+        advantages = self.advantages(learner.weights.parameters, kept)
+        returns = self.inner.regular_returns(learner.value.parameters, trajectory)
+        policy = self.inner.improve_policy(learner.policy, trajectory, advantages)
+        value = self.inner.improve_value(learner.value, trajectory, returns)
+        return MetaLagLearner(policy, value, learner.weights), kept
+
+    def advantages(self, f, data, detached=None):
+        """Ψ of a batch; statistics of a standardisation come from `detached` where it is given."""
+        raw = jax.vmap(pairwise_sum)(jax.vmap(f)(data.trajectory.observations), data.signal, data.trajectory.valid)
+        return self.inner.prepare(raw - data.baseline, data.trajectory, statistics_of=detached)
+
+    def inner_loss(self, policy, data, advantages):
+        """What the inner update descends."""
+        return self.inner.policy_loss(policy, data.trajectory, advantages)
+
+    def problem(self):
+        """The pieces of the metagradient; η enters through the advantages and nowhere else."""
+        return MetaProblem(self.advantages, self.inner_loss, self.inner.policy_optimiser, self.outer.loss)
+
+    def outer_data(self, learner, trajectory):
+        """Regular advantages of a batch collected with the learner's policy."""
+        return self.outer.data(self.inner, learner.value.parameters, trajectory)
+
+    def improve_weights(self, learner, gradient):
+        """The outer update of η."""
+        return MetaLagLearner(learner.policy, learner.value, learner.weights.step(self.outer.optimiser, gradient))
+
+
+def metagradient_error(method, env):
+    """The metagradient through four updates against finite differences; wants float64."""
+    init = method.init(jax.random.key(0), env)
+
+    def update(learner, key):
+        trajectory = collect_episodes(method, learner, env, key)
+        improved, kept = method.learn(learner, trajectory)
+        return improved, (kept, method.outer_data(learner, trajectory))
+
+    _, (kept, judged) = jax.lax.scan(update, init, jax.random.split(jax.random.key(1), 5))
+    inner, outer = jax.tree.map(lambda x: x[:-1], kept), jax.tree.map(lambda x: x[1:], judged)
+
+    def objective(eta, tape):
+        return unrolled_objective(method.problem(), eta, init.policy.parameters, init.policy.state, inner, outer, tape)
+
+    return check_metagradient(objective, init.weights.parameters, has_tape=True).relative_error
+
+
+def main():
+    """Check the metagradient, then train five seeds side by side."""
+    register_method("meta-lag", MetaLag, "pairwise weighted TD errors, a learned weight per delay")
+    method, env, chunks = make_method("meta-lag"), make_environment("dag", depth=4), []
+    with jax.enable_x64(True):
+        print(f"error of the metagradient: {metagradient_error(method, make_environment('dag', depth=4)):.1e}")
+    state = train([method] * 5, [env] * 5, range(5), Plan("online", updates=500), 500, on_chunk=chunks.append)
+    print(f"mean return of the last 50 batches: {chunks[-1].summaries['episode_return'][:, -50:].mean():.2f} of 2")
+    curve = state.learner.weights.parameters.matrix().mean(axis=0)
+    print("weights of delays 0 to 3:", ", ".join(f"{weight:.2f}" for weight in curve))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""How long each method takes to learn the DAG (Figure 2, right, of the paper)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from paircredit.analysis.dag_results import LABELS, TITLES, depths, evaluation_times, learning_curves, pick
+from paircredit.analysis.statistics import Interval, median_interval
+from paircredit.figures.style import COLOURS, MARKERS, QUIET, styled
+from paircredit.figures.tables import Column, Table
+from paircredit.runs.read import Run
+
+_BESIDE = 0.19
+"""Distance between methods; depths are 1 apart."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Times:
+    """Episodes to 95 % of the best return, of one method at one depth.
+
+    Attributes:
+        depth: of the DAG.
+        label: of the method.
+        members: episodes of each member, inf where it never got there.
+        median: of them.
+        trained: how many episodes there were.
+    """
+
+    depth: int
+    label: str
+    members: np.ndarray
+    median: Interval
+    trained: int
+
+
+@styled
+def draw(runs: Sequence[Run]) -> Figure | None:
+    """Median, interval and members of every method, side by side at every depth."""
+    times = _times(runs)
+    if not times:
+        return None
+    places = {depth: place for place, depth in enumerate(sorted({entry.depth for entry in times}))}
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    reached = [value for entry in times for value in entry.members if np.isfinite(value)]
+    never = max(entry.trained for entry in times) * 1.04
+    for entry in times:
+        offset = (LABELS.index(entry.label) - (len(LABELS) - 1) / 2) * _BESIDE
+        _draw_times(axes, entry, places[entry.depth] + offset, never)
+    if any(np.isinf(entry.members).any() for entry in times):
+        axes.axhline(never, color=QUIET, linewidth=0.8, linestyle=":", zorder=0)
+        axes.text(-0.5, never * 1.015, "never, in all of training", color="#555555", fontsize=9, va="bottom")
+        axes.set_ylim(0, never * 1.1)
+    else:
+        axes.set_ylim(0, max(reached) * 1.06)
+    axes.set_xlim(-0.55, len(places) - 0.45)
+    axes.set_xticks(list(places.values()), [f"depth {depth}" for depth in places])
+    axes.tick_params(axis="x", length=0)
+    axes.yaxis.set_major_formatter("{x:,.0f}")
+    axes.grid(axis="y")
+    axes.set_ylabel("episodes to 95 % of the best return")
+    handles, names = axes.get_legend_handles_labels()
+    unique = dict(zip(names, handles, strict=True))
+    figure.legend(unique.values(), unique.keys(), loc="outside upper center", ncols=len(unique), markerscale=1.5)
+    return figure
+
+
+def table(runs: Sequence[Run]) -> Table | None:
+    """A row per depth and method."""
+    times = _times(runs)
+    if not times:
+        return None
+    return Table(
+        (
+            Column("depth", "depth"),
+            Column("method", "method"),
+            Column("members", "members"),
+            Column("reached", "reached 95 %"),
+            Column("median_episodes", "median episodes", ",.0f"),
+            Column("low", "95 % interval, from", ",.0f"),
+            Column("high", "to", ",.0f"),
+        ),
+        tuple(
+            (entry.depth, TITLES[entry.label], len(entry.members), int(np.isfinite(entry.members).sum()), *entry.median)
+            for entry in times
+        ),
+    )
+
+
+def median_of_times(members: np.ndarray) -> Interval:
+    """The median with its interval, where a member that never got there counts as later than all others.
+
+    An estimate or end of the interval is inf as soon as such a member has a part in it.
+    """
+    reached = np.isfinite(members)
+    if reached.all():
+        return median_interval(members)
+    if not reached.any():
+        return Interval(np.inf, np.inf, np.inf)
+    latest = members[reached].max()
+    replaced = median_interval(np.where(reached, members, 1e15 + latest))  # resampling cannot interpolate with inf
+    return Interval(*(value if value <= latest else np.inf for value in replaced))
+
+
+def _times(runs: Sequence[Run]) -> list[Times]:
+    times = []
+    for depth in depths(runs, "evaluation"):
+        for label in LABELS:
+            run = pick(runs, "evaluation", depth, label)
+            if run is not None:
+                members = evaluation_times(run)
+                trained = int(learning_curves(run).episodes[-1])
+                times.append(Times(depth, label, members, median_of_times(members), trained))
+    return times
+
+
+def _draw_times(axes: Axes, entry: Times, place: float, never: float) -> None:
+    colour = COLOURS[entry.label]
+    ordered = np.sort(entry.members)
+    sideways = place + 0.065 + 0.02 * (np.arange(len(ordered)) % 2)
+    axes.plot(
+        sideways, np.where(np.isfinite(ordered), ordered, never), "o", color=colour, alpha=0.55, markersize=3, mew=0
+    )
+    low, high = min(entry.median.low, never), min(entry.median.high, never)
+    axes.plot([place, place], [low, high], color=colour, linewidth=12, alpha=0.3, solid_capstyle="butt")
+    axes.plot(
+        [place],
+        [min(entry.median.estimate, never)],
+        MARKERS[entry.label],
+        color=colour,
+        markersize=5.5,
+        markeredgecolor="white",
+        markeredgewidth=0.6,
+        label=TITLES[entry.label],
+    )
+    missing = int(np.isinf(entry.members).sum())
+    if missing:
+        axes.annotate(
+            f"{missing} of {len(entry.members)}",
+            (place, never),
+            xytext=(4, -7),
+            textcoords="offset points",
+            ha="center",
+            va="top",
+            fontsize=8,
+            color=colour,
+        )

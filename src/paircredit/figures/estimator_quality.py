@@ -1,0 +1,124 @@
+"""How the gradient estimates of each advantage estimator lie around the exact policy gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from paircredit.errors import PaircreditError
+from paircredit.figures.style import COLOURS, QUIET, styled
+from paircredit.figures.tables import Column, Table
+from paircredit.runs.read import Run
+
+_COLOUR_OF = {
+    "Monte Carlo": COLOURS["regular"],
+    "PWR, handcrafted weights": COLOURS["h-pwr"],
+    "PWR, learned weights": COLOURS["meta-pwr"],
+    "PWTD, learned weights": COLOURS["meta-pwtd"],
+}
+_LABELS = ("signal-to-noise ratio", "cosine with the exact gradient", "relative bias (low is good)")
+_SNR_TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+@styled
+def draw(runs: Sequence[Run]) -> Figure | None:
+    """A row of panels per policy: signal-to-noise ratio, cosine with the exact gradient, relative bias."""
+    rows = _rows(runs)
+    if not rows:
+        return None
+    preferences = sorted({row["preference"] for row in rows})
+    figure = Figure(figsize=(10, 0.9 + 2.6 * len(preferences)), layout="constrained")
+    panels = figure.subplots(len(preferences), 3, squeeze=False, sharex="col", sharey=True)
+    for line, preference in zip(panels, preferences, strict=True):
+        own = [row for row in rows if row["preference"] == preference]
+        for axes, quantity in zip(line, ("snr", "cosine", "relative_bias"), strict=True):
+            _draw_dots(axes, own, quantity)
+        line[0].set_title(policy_name(preference))
+    for axes, label in zip(panels[-1], _LABELS, strict=True):
+        axes.set_xlabel(label)
+    _scale(panels[-1], [row["snr"] for row in rows])
+    figure.legend(handles=_legend(), loc="outside upper center", ncols=2)
+    return figure
+
+
+def table(runs: Sequence[Run]) -> Table | None:
+    """A row per policy, baseline and estimator."""
+    rows = _rows(runs)
+    if not rows:
+        return None
+    measured = ("snr", "cosine", "variance", "relative_bias", "bias_noise")
+    return Table(
+        (
+            Column("preference", "logit of the best action", "g"),
+            Column("values", "values of the baseline"),
+            Column("estimator", "estimator"),
+            Column("snr", "signal-to-noise ratio", ".2f"),
+            Column("cosine", "cosine", ".3f"),
+            Column("variance", "variance / |g|²", ".3f"),
+            Column("relative_bias", "bias / |g|", ".3f"),
+            Column("bias_noise", "bias / |g| by chance", ".3f"),
+        ),
+        tuple(
+            (row["preference"], row["values"], row["estimator"], *(row[quantity] for quantity in measured))
+            for row in rows
+        ),
+    )
+
+
+def policy_name(preference: float) -> str:
+    """What a policy is called whose best actions have this logit."""
+    return "uniform policy" if preference == 0 else f"policy with logit {preference:g} for the best action"
+
+
+def _rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    found = [run for run in runs if run.kind == "credit"]
+    if len(found) > 1:
+        raise PaircreditError(
+            f"Both {found[0].path} and {found[1].path} compare estimators; name a folder with only one of them."
+        )
+    return found[0].metrics() if found else []
+
+
+def _draw_dots(axes: Axes, rows: list[dict[str, Any]], quantity: str) -> None:
+    estimators = list(dict.fromkeys(row["estimator"] for row in rows))
+    for row in rows:
+        exact = row["values"] == "exact"
+        colour = _COLOUR_OF.get(row["estimator"], QUIET)
+        axes.plot(
+            [row[quantity]],
+            [estimators.index(row["estimator"]) + (-0.13 if exact else 0.13)],
+            "o",
+            markersize=7,
+            markeredgewidth=1.6,
+            markeredgecolor=colour,
+            markerfacecolor=colour if exact else "white",
+        )
+    axes.set_yticks(range(len(estimators)), estimators)
+    axes.set_ylim(len(estimators) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="both")
+
+
+def _scale(panels: np.ndarray, snr: list[float]) -> None:
+    ratio, cosine, bias = panels
+    ratio.set_xscale("log")
+    ratio.set_xlim(min(snr) / 1.3, max(snr) * 1.3)
+    ratio.xaxis.set_major_locator(FixedLocator(_SNR_TICKS))
+    ratio.xaxis.set_minor_locator(NullLocator())
+    ratio.xaxis.set_major_formatter("{x:g}")
+    cosine.set_xlim(min(0.0, cosine.get_xlim()[0]), 1.03)
+    bias.set_xlim(left=-0.03)
+
+
+def _legend() -> list[Line2D]:
+    kinds = (("exact values of the policy", QUIET), ("values of zero, as at the start of learning", "white"))
+    return [
+        Line2D([], [], marker="o", linestyle="", markersize=7, mew=1.6, mec=QUIET, mfc=fill, label=label)
+        for label, fill in kinds
+    ]

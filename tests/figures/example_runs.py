@@ -1,0 +1,112 @@
+"""Run folders with made-up numbers, so that figures can be drawn without training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from paircredit.envs.dag import num_states
+from paircredit.runs import Run, RunWriter, find_runs
+
+LABELS = ("regular", "h-pwr", "meta-pwr", "meta-pwtd")
+TIMES = {
+    "regular": (900.0, 500.0, 700.0),
+    "h-pwr": (400.0, 400.0, 400.0),
+    "meta-pwr": (300.0, 200.0, 400.0, 500.0),
+    "meta-pwtd": (100.0, math.inf, math.inf),
+}
+"""Episodes at which the members of each method jump to the best return."""
+ESTIMATORS = ("Monte Carlo", "λ = 0.5", "PWR, handcrafted weights", "PWTD, learned weights")
+
+
+def write_umbrella(folder: Path, pwr_variance: float = 0.0) -> None:
+    """Two lengths and two variances; Monte Carlo is off by a factor of 1.02 for action 0 and 0.99 for action 1."""
+    writer = RunWriter(folder / "umbrella-variance", "umbrella-variance", {"name": "umbrella-variance", "seed": 3})
+    for length in (2, 5):
+        for variance in (0.5, 4.0):
+            for action, ratio in ((0, 1.02), (1, 0.99)):
+                predicted = (length - 1) * variance
+                case = {"length": length, "variance": variance, "action": action, "episodes": 1000}
+                case |= {"mean": 2.0 * action - 1, "exact_mean": 2.0 * action - 1, "standard_error": 0.1}
+                writer.append(
+                    [
+                        case
+                        | {"estimator": "Monte Carlo"}
+                        | {"measured_variance": ratio * predicted, "predicted_variance": predicted},
+                        case | {"estimator": "PWR", "measured_variance": pwr_variance, "predicted_variance": 0.0},
+                    ]
+                )
+    writer.finish()
+
+
+def example_weights(depth: int, tables: int) -> np.ndarray:
+    """Tables [N, S, S] in which every entry differs from its neighbours, and every table from the others."""
+    states = num_states(depth)
+    entries = np.arange(states * states).reshape(states, states) % 97 / 200
+    return np.stack([entries + table / 10 for table in range(tables)]).astype(np.float32)
+
+
+def write_reset(folder: Path, depth: int, label: str) -> None:
+    name = f"dag{depth}-reset-{label}"
+    spec = {"name": name, "method": label, "updates": 1500, "seeds": [0, 1, 2]}
+    spec |= {"tags": {"role": "reset", "depth": depth, "label": label}}
+    RunWriter(folder / name, "training", spec).finish({"weights": example_weights(depth, 3)})
+
+
+def write_evaluation(folder: Path, depth: int, label: str, times: Sequence[float]) -> None:
+    name = f"dag{depth}-train-{label}"
+    spec = {"name": name, "method": label, "updates": 21, "seeds": list(range(len(times)))}
+    spec |= {"tags": {"role": "evaluation", "depth": depth, "label": label}}
+    writer = RunWriter(folder / name, "training", spec)
+    for episodes in range(0, 1001, 50):
+        writer.append(
+            [
+                {
+                    "member": member,
+                    "episodes": episodes,
+                    "expected_return": depth / 2 if episodes >= time else 0.1 * member,
+                    "episode_return": 0.0,
+                }
+                for member, time in enumerate(times)
+            ]
+        )
+    writer.finish()
+
+
+def write_masked_values(folder: Path) -> None:
+    spec = {"name": "dag8-masked-values", "method": "meta-pwtd", "updates": 100, "seeds": [0, 1]}
+    spec |= {"value_masks": [0, 4, 8], "tags": {"role": "masked-values", "depth": 8}}
+    writer = RunWriter(folder / spec["name"], "training", spec)
+    writer.finish({"weights": example_weights(8, 6), "label_mask": np.array([0, 0, 4, 4, 8, 8])})
+
+
+def write_credit(folder: Path, name: str = "dag8-credit") -> None:
+    writer = RunWriter(folder / name, "credit", {"name": name, "env_settings": {"depth": 8}, "seed": 0})
+    for preference in (0.0, 1.0):
+        for values in ("exact", "zero"):
+            for number, estimator in enumerate(ESTIMATORS, start=1):
+                writer.append(
+                    [
+                        {"preference": preference, "estimator": estimator, "values": values}
+                        | {"relative_bias": 0.1 * number, "bias_noise": 0.05, "variance": 1 / number}
+                        | {"cosine": 0.2 * number, "snr": number + preference + (values == "zero") / 2}
+                    ]
+                )
+    writer.finish()
+
+
+def write_all(folder: Path) -> list[Run]:
+    """Runs for every figure."""
+    write_umbrella(folder)
+    for depth in (4, 8, 16):
+        for label in ("meta-pwr", "meta-pwtd"):
+            write_reset(folder, depth, label)
+    for depth in (4, 8):
+        for label, times in TIMES.items():
+            write_evaluation(folder, depth, label, times)
+    write_masked_values(folder)
+    write_credit(folder)
+    return find_runs(folder)
