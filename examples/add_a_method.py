@@ -9,7 +9,6 @@ from paircredit.estimators import pairwise_sum, td_errors
 from paircredit.metagradient import MetaProblem, check_metagradient, unrolled_objective
 from paircredit.methods import InnerData, InnerLoop, OuterLoop, Trained, make_method, register_method
 from paircredit.methods.acting import logits_of_policy, no_memory
-from paircredit.methods.policy_gradient import over_steps
 from paircredit.networks import policy_for, value_for
 from paircredit.training import Plan, collect_episodes, train
 
@@ -54,7 +53,7 @@ class MetaLag(eqx.Module):
 
     def learn(self, learner, trajectory):
         """The inner update: the new learner, and what a metagradient through the update needs."""
-        values = over_steps(learner.value.parameters, trajectory.observations)
+        values = jax.vmap(jax.vmap(learner.value.parameters))(trajectory.observations)
         errors = jax.vmap(td_errors)(trajectory.rewards, values, self.inner.discounts(trajectory), trajectory.valid)
         kept = InnerData(learner.policy, trajectory, signal=errors, baseline=jnp.zeros_like(errors))
         advantages = self.advantages(learner.weights.parameters, kept)
@@ -97,6 +96,7 @@ def metagradient_error(method, env):
     _, (kept, judged) = jax.lax.scan(update, init, jax.random.split(jax.random.key(1), 5))
     inner, outer = jax.tree.map(lambda x: x[:-1], kept), jax.tree.map(lambda x: x[1:], judged)
 
+    @jax.jit
     def objective(eta, tape):
         return unrolled_objective(method.problem(), eta, init.policy.parameters, init.policy.state, inner, outer, tape)
 

@@ -60,7 +60,7 @@ class Corridor(eqx.Module):
     def _next(self, place, action):
         cell, has_key = place % self.cells, place // self.cells
         cell = jnp.clip(cell + 2 * action - 1, 0, self.cells - 1)
-        return cell + self.cells * jnp.maximum(has_key, cell == 0)
+        return cell + self.cells * jnp.where(cell == 0, 1, has_key)
 
     def _is_door(self, place):
         return place % self.cells == self.cells - 1

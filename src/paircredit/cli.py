@@ -154,7 +154,7 @@ def _reproduce(words: list[str]) -> int:
     experiment = make_experiment(options.experiment, options.scale)
     with ProgressBars(f"{experiment.name}, scale {experiment.scale}", len(experiment.runs)) as bars:
         reproduce(experiment, options.out, bars)
-    print(f"The runs are in {options.out}. Next: paircredit claims {options.out}")
+    print(f"The runs are in {options.out}. Next: paircredit claims {options.out} or paircredit figures {options.out}")
     return 0
 
 

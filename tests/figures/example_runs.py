@@ -11,7 +11,6 @@ import numpy as np
 from paircredit.envs.dag import num_states
 from paircredit.runs import Run, RunWriter, find_runs
 
-LABELS = ("regular", "h-pwr", "meta-pwr", "meta-pwtd")
 TIMES = {
     "regular": (900.0, 500.0, 700.0),
     "h-pwr": (400.0, 400.0, 400.0),
@@ -83,6 +82,24 @@ def write_masked_values(folder: Path) -> None:
     writer.finish({"weights": example_weights(8, 6), "label_mask": np.array([0, 0, 4, 4, 8, 8])})
 
 
+def write_switch(folder: Path) -> None:
+    """Weights ¼ everywhere; two policies for each of two tables, learned after 100 to 400 episodes."""
+    tags = {"depth": 4, "label": "meta-pwr", "switch": "default"}
+    writer = RunWriter(folder / "reset", "training", {"name": "reset", "tags": tags | {"role": "switch-reset"}})
+    writer.finish({"weights": np.full((2, 10, 10), 0.25)})
+    spec = {"name": "train", "weights_from": "reset", "tags": tags | {"role": "switch-evaluation"}}
+    writer = RunWriter(folder / "train", "training", spec)
+    for episodes in range(0, 1001, 50):
+        common = {"episodes": episodes, "episode_return": 0.0}
+        writer.append(
+            [
+                {"member": member, "expected_return": 2.0 if episodes >= time else 0.0, **common}
+                for member, time in enumerate((100, 300, 200, 400))
+            ]
+        )
+    writer.finish({"label_weights": np.array([0, 1, 0, 1])})
+
+
 def write_credit(folder: Path, name: str = "dag8-credit") -> None:
     writer = RunWriter(folder / name, "credit", {"name": name, "env_settings": {"depth": 8}, "seed": 0})
     for preference in (0.0, 1.0):
@@ -109,4 +126,5 @@ def write_all(folder: Path) -> list[Run]:
             write_evaluation(folder, depth, label, times)
     write_masked_values(folder)
     write_credit(folder)
+    write_switch(folder / "switches")
     return find_runs(folder)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from paircredit.estimators import standardise
 from paircredit.metagradient import MetaProblem, Optimiser, adam, apply_updates, rmsprop, sgd
 
 OPTIMISERS: dict[str, Callable[..., Optimiser]] = {
@@ -36,20 +36,15 @@ class Toy(NamedTuple):
     outer: Any
 
 
-def toy(optimiser: Optimiser, updates: int = 4) -> Toy:
-    """η shapes standardised advantages of 6 samples; two leaves are the policy; the optimiser has been used before."""
-    keys = iter(jax.random.split(jax.random.key(0), 20))
-
-    def normal(*shape: int) -> jax.Array:
-        return jax.random.normal(next(keys), shape, dtype=float)
+def meta_problem(optimiser: Optimiser) -> MetaProblem:
+    """η shapes the advantages of the samples of a batch; two leaves are the policy."""
 
     def log_probability(policy: Any, data: Any) -> jax.Array:
         logits = jnp.tanh(data["features"] @ policy["hidden"]) @ policy["head"]
         return jnp.sum(jax.nn.log_softmax(logits) * data["taken"], axis=-1)
 
     def advantages(eta: Any, data: Any, detached: jax.Array | None) -> jax.Array:
-        raw = jnp.sin(data["about"] @ eta["a"]) + jnp.square(data["about"] @ eta["b"])
-        return raw
+        return jnp.sin(data["about"] @ eta["a"]) + jnp.square(data["about"] @ eta["b"])
 
     def inner_loss(policy: Any, data: Any, psi: jax.Array) -> jax.Array:
         return -jnp.mean(psi * log_probability(policy, data)) + 0.1 * jnp.mean(jnp.square(policy["head"]))
@@ -57,11 +52,21 @@ def toy(optimiser: Optimiser, updates: int = 4) -> Toy:
     def outer_loss(policy: Any, data: Any) -> jax.Array:
         return -jnp.mean(data["judgement"] * log_probability(policy, data))
 
+    return MetaProblem(advantages, inner_loss, optimiser, outer_loss)
+
+
+def toy(optimiser: Optimiser, updates: int = 4) -> Toy:
+    """The problem with parameters, data of some inner updates, and an optimiser that has been used before."""
+    rng = np.random.default_rng(0)
+
+    def normal(*shape: int) -> jax.Array:
+        return jnp.asarray(rng.normal(size=shape))
+
     def batches() -> Any:
         return {
             "features": normal(updates, 6, 4),
             "about": normal(updates, 6, 3),
-            "taken": jax.nn.one_hot(jnp.arange(updates * 6).reshape(updates, 6) % 3, 3, dtype=float),
+            "taken": jnp.asarray(np.eye(3)[np.arange(updates * 6).reshape(updates, 6) % 3]),
             "judgement": normal(updates, 6),
         }
 
@@ -70,18 +75,12 @@ def toy(optimiser: Optimiser, updates: int = 4) -> Toy:
     state = optimiser.init(policy)
     for _ in range(3):
         gradients = jax.tree.map(lambda x: 0.1 * normal(*x.shape), policy)
-        updates_, state = optimiser.update(gradients, state)
-        policy = apply_updates(policy, updates_)
-    return Toy(MetaProblem(advantages, inner_loss, optimiser, outer_loss), eta, policy, state, batches(), batches())
+        steps, state = optimiser.update(gradients, state)
+        policy = apply_updates(policy, steps)
+    return Toy(meta_problem(optimiser), eta, policy, state, batches(), batches())
 
 
 def first_batch(case: Toy) -> Toy:
     """The one-step problem: without the axis of updates."""
     inner, outer = jax.tree.map(lambda x: x[0], (case.inner, case.outer))
-    return case._replace(inner=inner, outer=outer)
-
-
-def only_first_update(case: Toy) -> Toy:
-    """The unrolled problem with K = 1."""
-    inner, outer = jax.tree.map(lambda x: x[:1], (case.inner, case.outer))
     return case._replace(inner=inner, outer=outer)

@@ -156,7 +156,8 @@ def test_damaged_metrics_are_refused(tmp_path):
 def test_inline_svg_is_tied_to_its_figure():
     svg = (
         '<?xml version="1.0"?>\n<!DOCTYPE svg>\n<svg width="9pt" height="8pt" viewBox="0 0 9 8"><metadata>m</metadata>'
-        '<style type="text/css">*{a: b}</style><path id="p1"/><g id="g1" clip-path="url(#p1)"><use xlink:href="#p1"/></g></svg>'
+        '<style type="text/css">*{a: b}</style><path id="p1"/>'
+        '<g id="g1" clip-path="url(#p1)"><use xlink:href="#p1"/></g></svg>'
     )
     assert inline_svg(svg, "fig", 'a "b"') == (
         '<svg viewBox="0 0 9 8" id="fig-svg" role="img" aria-label="a &#34;b&#34;">'

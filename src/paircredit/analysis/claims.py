@@ -16,8 +16,10 @@ import numpy as np
 from paircredit.analysis.dag_results import (
     EPISODES_PER_UPDATE,
     SHARE_OF_BEST,
+    TITLES,
     PairSets,
     best_return,
+    by_table,
     depths,
     evaluation_times,
     greedy_returns,
@@ -132,12 +134,14 @@ def _episodes_to_learn(runs: Sequence[Run]) -> tuple[Status, str]:
     for depth in depths(runs, "evaluation"):
         found = {label: pick(runs, "evaluation", depth, label) for label in labels}
         if all(found.values()):
-            times[depth] = {label: evaluation_times(run) for label, run in found.items() if run is not None}
+            times[depth] = {
+                label: by_table(run, evaluation_times(run)) for label, run in found.items() if run is not None
+            }
     if len(times) < 2:
         return "not judged", "Evaluation runs of all methods at two depths or more are needed."
     if any(np.isinf(x).any() for by_label in times.values() for x in by_label.values()):
         return "not judged", "Some members never reached 95 % of the best return; train longer."
-    if min(len(x) for by_label in times.values() for x in by_label.values()) < LEAST_SEEDS:
+    if min(x.size for by_label in times.values() for x in by_label.values()) < LEAST_SEEDS:
         return "not judged", f"Fewer than {LEAST_SEEDS} members per method; use more seeds."
     parts, contradicted, supported = [], False, True
     for depth, by_label in times.items():
@@ -147,7 +151,7 @@ def _episodes_to_learn(runs: Sequence[Run]) -> tuple[Status, str]:
         if depth == max(times):
             supported = meta_minus_hand.estimate <= 0 and hand_minus_regular.high < 0
         tie = "" if hand_minus_regular.high < 0 else " (handcrafted and regular tie)"
-        medians = ", ".join(f"{label} {np.median(by_label[label]):.0f}" for label in labels)
+        medians = ", ".join(f"{TITLES[label]} {np.median(by_label[label]):.0f}" for label in labels)
         parts.append(f"depth {depth}: {medians}{tie}")
     ratios = [median_ratio(by_label["regular"], by_label["meta-pwr"]) for by_label in times.values()]
     grows = all(later.estimate > earlier.estimate for earlier, later in itertools.pairwise(ratios))

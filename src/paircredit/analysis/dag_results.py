@@ -98,6 +98,22 @@ def evaluation_times(run: Run, share: float = SHARE_OF_BEST) -> np.ndarray:
     return episodes_to_threshold(curves.episodes, curves.expected, share * best_return(run.spec["tags"]["depth"]))
 
 
+def sampled_times(run: Run, window: int = 10, share: float = SHARE_OF_BEST) -> np.ndarray:
+    """The same from training batches alone: the first time that the mean of the last `window` batches is at 95 %."""
+    curves = learning_curves(run)
+    sums = np.cumsum(np.pad(curves.sampled, ((0, 0), (1, 0))), axis=1)
+    means = (sums[:, window:] - sums[:, :-window]) / window
+    return episodes_to_threshold(curves.episodes[window - 1 :], means, share * best_return(run.spec["tags"]["depth"]))
+
+
+def by_table(run: Run, members: np.ndarray) -> np.ndarray:
+    """Members in clusters [tables, policies] that share a table of learned weights; as they are where none do."""
+    if run.spec.get("weights_from") is None:
+        return members
+    labels = run.arrays()["label_weights"]
+    return members[np.argsort(labels, kind="stable")].reshape(len(np.unique(labels)), -1)
+
+
 def greedy_returns(run: Run) -> np.ndarray:
     """The return of each member's final policy when it always takes its most likely action."""
     model = DagConfig(**run.spec["env_settings"]).build().model()

@@ -42,7 +42,8 @@ def bootstrap(
     """A percentile bootstrap of a statistic of one or several independent groups.
 
     Args:
-        groups: samples (one array per group), resampled group by group.
+        groups: one array of samples per group, resampled group by group. A two-dimensional array [clusters, members]
+            is resampled by whole clusters, as is right where members share something random.
         statistic: takes one array per group, the samples in the last axis, and reduces that axis.
         seed: of the resampling, so that a report says the same twice.
         resamples: how many.
@@ -50,13 +51,14 @@ def bootstrap(
     """
     generator = np.random.default_rng(seed)
     arrays = [np.asarray(group, dtype=float) for group in groups]
+    clusters = [array.reshape(len(array), -1) for array in arrays]
     drawn = [
-        array[generator.integers(0, len(array), size=(resamples, len(array)))] if len(array) else array
-        for array in arrays
+        group[generator.integers(0, len(group), size=(resamples, len(group)))].reshape(resamples, -1)
+        for group in clusters
     ]
     values = statistic(*drawn)
     low, high = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(float(statistic(*arrays)), float(low), float(high))
+    return Interval(float(statistic(*(array.reshape(-1) for array in arrays))), float(low), float(high))
 
 
 def mean_interval(samples: np.ndarray) -> Interval:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from paircredit.analysis.dag_results import (
+    TITLES,
+    by_table,
     evaluation_times,
     mean_weight,
     next_transition,
@@ -16,18 +18,19 @@ from paircredit.analysis.statistics import mean_interval, median_interval
 from paircredit.runs.read import Run
 
 
-def switch_rows(runs: Sequence[Run]) -> list[dict[str, object]]:
+def switch_rows(runs: Sequence[Run]) -> list[dict[str, str | int | float | None]]:
     """One row per switch and method; empty where the experiment was not run."""
     by_role: dict[str, dict[tuple[str, str], Run]] = {"switch-reset": {}, "switch-evaluation": {}}
     for run in runs:
         tags = run.spec.get("tags", {})
         if tags.get("role") in by_role:
             by_role[tags["role"]][tags["switch"], tags["label"]] = run
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, str | int | float | None]] = []
     for (switch, label), run in by_role["switch-reset"].items():
         depth, weights = run.spec["tags"]["depth"], run.arrays()["weights"]
         pairs = pair_sets(depth)
-        row: dict[str, object] = {"switch": switch, "method": label, "depth": depth, "seeds": len(weights)}
+        row: dict[str, str | int | float | None] = {"switch": switch, "depth": depth, "seeds": len(weights)}
+        row["method"] = TITLES[label]
         for name, chosen in (
             ("credited", pairs.credited),
             ("uncredited", pairs.uncredited),
@@ -36,7 +39,7 @@ def switch_rows(runs: Sequence[Run]) -> list[dict[str, object]]:
             row[f"weight_{name}"] = mean_interval(mean_weight(weights, chosen)).estimate
         evaluation = by_role["switch-evaluation"].get((switch, label))
         if evaluation is not None:
-            times = evaluation_times(evaluation)
+            times = by_table(evaluation, evaluation_times(evaluation))
             interval = median_interval(times) if np.isfinite(times).all() else None
             row["episodes_to_95"] = float(np.median(times))
             row["low"], row["high"] = (interval.low, interval.high) if interval else (None, None)

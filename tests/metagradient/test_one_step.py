@@ -1,0 +1,142 @@
+"""The one-step metagradient: by hand, by JAX, by finite differences, and once more in NumPy."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from paircredit.estimators import pairwise_sum
+from paircredit.metagradient import (
+    MetaProblem,
+    autodiff_one_step,
+    check_metagradient,
+    explicit_one_step,
+    sgd,
+    unrolled_metagradient,
+    unrolled_objective,
+)
+from tests.metagradient.toy import BITING_CLIP, OPTIMISERS, first_batch, meta_problem, toy
+
+NO_CLIP = 1e9
+
+
+@pytest.fixture(scope="module", params=OPTIMISERS)
+def program(request):
+    """Both forms and the unrolled gradient of one update, compiled once for all limits of the gradient norm."""
+    make = OPTIMISERS[request.param]
+
+    @jax.jit
+    def all_forms(clip, eta, policy, state, inner, outer):
+        problem = meta_problem(make(clip_norm=clip))
+        single = jax.tree.map(lambda x: x[0], (inner, outer))
+        return (
+            explicit_one_step(problem, eta, policy, state, *single),
+            autodiff_one_step(problem, eta, policy, state, *single),
+            unrolled_metagradient(problem, eta, policy, state, inner, outer),
+        )
+
+    return make, all_forms
+
+
+@pytest.mark.parametrize("clip", [NO_CLIP, BITING_CLIP], ids=["no clip", "clip"])
+def test_all_forms_agree_and_finite_differences_agree_with_them(program, clip, x64):
+    make, all_forms = program
+    case = toy(make(clip_norm=clip), updates=1)
+    explicit, autodiff, (unrolled_gradient, unrolled_loss) = all_forms(clip, *case[1:])
+    for form in (autodiff, explicit._replace(gradient=unrolled_gradient, loss=unrolled_loss)):
+        for ours, theirs in zip(jax.tree.leaves(explicit), jax.tree.leaves(form), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12 * np.abs(theirs).max())
+
+    checked = check_metagradient(
+        lambda eta, tape: unrolled_objective(case.problem, eta, *case[2:], tape),
+        case.eta,
+        gradient=explicit.gradient,
+        has_tape=True,
+    )
+    assert np.abs(checked.numeric).max() > 1e-6, "the slopes are not all 0"
+    assert checked.relative_error < 1e-6
+
+
+def test_the_clip_of_these_tests_bites(program, x64):
+    make, all_forms = program
+    free, clipped = (
+        all_forms(clip, *toy(make(clip_norm=NO_CLIP), updates=1)[1:])[0].gradient["a"]
+        for clip in (NO_CLIP, BITING_CLIP)
+    )
+    assert np.abs(free - clipped).max() > 1e-3 * np.abs(free).max()
+
+
+@pytest.mark.parametrize("name", ["sgd", "adam", "adam, numerator"])
+def test_no_clip_norm_is_a_clip_norm_that_never_bites(name, x64):
+    gradients = []
+    for clip in (None, NO_CLIP):
+        case = first_batch(toy(OPTIMISERS[name](clip_norm=clip), updates=1))
+        gradients.append(explicit_one_step(case.problem, *case[1:]).gradient)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12), *gradients)
+
+
+def test_credit_is_the_derivative_of_the_loss_by_the_advantages(x64):
+    """Moving one advantage by h moves the outer loss by credit·h."""
+    case = toy(OPTIMISERS["adam"](), updates=1)
+    single = first_batch(case)
+    credit = explicit_one_step(single.problem, *single[1:]).credit
+
+    def loss(nudge):
+        nudged = case.problem._replace(advantages=lambda e, d, f: case.problem.advantages(e, d, f) + nudge)
+        return unrolled_objective(nudged, *case[1:])[0]
+
+    assert check_metagradient(loss, jnp.zeros(6), gradient=credit).relative_error < 1e-6
+
+
+class TestTabularByHand:
+    """SGD, a softmax table and pair weights: the whole chain rule in NumPy, from the design's formula.
+
+    v = ∇J_outer(θ'), u = −α v, c_t = −⟨∇ log π(A_t|S_t), u⟩/N, ∂J/∂w_tk = c_t R_{k+1}.
+    """
+
+    learning_rate = 0.3
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(5, 3))
+    states, actions = np.array([0, 2, 2, 4]), np.array([1, 0, 2, 1])
+    rewards, weights = rng.normal(size=4), rng.uniform(size=(4, 4))
+    later_states, later_actions = np.array([2, 0, 4]), np.array([2, 1, 0])
+    judgements = rng.normal(size=3)
+
+    @staticmethod
+    def score(logits, state, action):
+        """∇_θ log π(a|s) of a table of logits."""
+        result = np.zeros_like(logits)
+        result[state] = -np.exp(logits[state]) / np.exp(logits[state]).sum()
+        result[state, action] += 1
+        return result
+
+    def by_hand(self):
+        n, m = len(self.states), len(self.later_states)
+        advantages = np.triu(self.weights) @ self.rewards
+        scores = [self.score(self.logits, s, a) for s, a in zip(self.states, self.actions, strict=True)]
+        updated = self.logits + self.learning_rate * sum(p * g for p, g in zip(advantages, scores, strict=True)) / n
+        judged = zip(self.judgements, self.later_states, self.later_actions, strict=True)
+        v = -sum(j * self.score(updated, s, a) for j, s, a in judged) / m
+        u = -self.learning_rate * v
+        credit = np.array([-np.sum(g * u) / n for g in scores])
+        return credit, np.triu(np.outer(credit, self.rewards))
+
+    @pytest.mark.parametrize("form", [explicit_one_step, autodiff_one_step])
+    def test(self, form, x64):
+        def log_probabilities(logits, states, actions):
+            return jax.nn.log_softmax(logits[states])[jnp.arange(len(states)), actions]
+
+        problem = MetaProblem(
+            advantages=lambda w, data, detached: pairwise_sum(w, data["rewards"]),
+            inner_loss=lambda θ, data, psi: -jnp.mean(psi * log_probabilities(θ, data["s"], data["a"])),
+            optimiser=sgd(self.learning_rate),
+            outer_loss=lambda θ, data: -jnp.mean(data["psi"] * log_probabilities(θ, data["s"], data["a"])),
+        )
+        inner = {"rewards": self.rewards, "s": self.states, "a": self.actions}
+        outer = {"psi": self.judgements, "s": self.later_states, "a": self.later_actions}
+        step = form(problem, *jax.tree.map(jnp.asarray, (self.weights, self.logits, (), inner, outer)))
+        credit, gradient = self.by_hand()
+        np.testing.assert_allclose(step.credit, credit, rtol=1e-10)
+        np.testing.assert_allclose(step.gradient, gradient, rtol=1e-10, atol=1e-16)
