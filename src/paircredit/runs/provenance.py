@@ -1,0 +1,50 @@
+"""Where numbers come from: versions, device, commit."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+import jax
+
+import paircredit
+
+PACKAGES = ("jax", "jaxlib", "numpy", "equinox")
+
+
+@functools.cache
+def provenance() -> dict[str, object]:
+    """What somebody needs to know to get the same numbers."""
+    device = jax.devices()[0]
+    return {
+        "paircredit": paircredit.__version__,
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "versions": {package: metadata.version(package) for package in PACKAGES},
+        "device": {
+            "platform": device.platform,
+            "kind": device.device_kind,
+            "count": jax.device_count(),
+            "cpu_cores": os.cpu_count(),
+            "machine": platform.machine(),
+        },
+    }
+
+
+def _commit() -> str:
+    """The commit the package runs from, with `+changes` where the tree differs from it; `unknown` outside git."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(Path(paircredit.__file__).parent), *words], capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    try:
+        changed = git("status", "--porcelain", "--untracked-files=no")
+        return git("rev-parse", "HEAD") + ("+changes" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"

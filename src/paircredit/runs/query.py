@@ -1,0 +1,45 @@
+"""SQL over the metrics of many runs at once, by DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from paircredit.errors import PaircreditError
+from paircredit.runs.folder import METRICS
+from paircredit.runs.read import Run
+
+
+def query_metrics(runs: Sequence[Run], sql: str) -> dict[str, np.ndarray]:
+    """Ask a question of the metrics of several runs.
+
+    Args:
+        runs: whose metrics; every file is checked against its sum first.
+        sql: a query over the table `metrics`, which has a column `run` (the run's name) beside those of the rows.
+
+    Returns:
+        One array per column.
+    """
+    try:
+        import duckdb  # here and not above: training runs on machines that do not have it
+    except ImportError as error:
+        raise PaircreditError("Reading metrics back needs DuckDB, which is missing: pip install duckdb.") from error
+    for run in runs:
+        run.checked(METRICS)
+    files = [str(run.path / METRICS) for run in runs]
+    names: dict[str, Any] = {"file": files, "run": [run.name for run in runs]}
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE names (file VARCHAR, run VARCHAR)")
+        connection.executemany("INSERT INTO names VALUES (?, ?)", list(zip(names["file"], names["run"], strict=True)))
+        connection.execute(
+            "CREATE VIEW metrics AS SELECT names.run, rows.* EXCLUDE (filename) "
+            "FROM read_json($files, format = 'newline_delimited', filename = true, union_by_name = true) AS rows "
+            "JOIN names ON rows.filename = names.file".replace("$files", _sql_list(files))
+        )
+        return {name: np.asarray(column) for name, column in connection.execute(sql).fetchnumpy().items()}
+
+
+def _sql_list(texts: Sequence[str]) -> str:
+    return "[" + ", ".join("'" + text.replace("'", "''") + "'" for text in texts) + "]"

@@ -1,0 +1,119 @@
+"""Reading run folders back: a damaged one is refused, never half-read."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from paircredit.errors import PaircreditError
+from paircredit.runs.folder import ARRAYS, FORMAT, MANIFEST, METRICS, body_sum
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A finished run on disk; its files are checked against their sums whenever they are read."""
+
+    path: Path
+    manifest: dict[str, Any]
+
+    @property
+    def kind(self) -> str:
+        """What the run is."""
+        return str(self.manifest["kind"])
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What exactly was run."""
+        return dict(self.manifest["spec"])
+
+    @property
+    def name(self) -> str:
+        """The name in the spec."""
+        return str(self.spec["name"])
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """Small results that the manifest holds."""
+        return dict(self.manifest["results"])
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """All rows of metrics.jsonl."""
+        return [json.loads(line) for line in self.checked(METRICS).decode().splitlines()]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All arrays of arrays.npz."""
+        return read_arrays(self.checked(ARRAYS), self.path / ARRAYS)
+
+    def checked(self, name: str) -> bytes:
+        """The content of a file, if it is what the manifest says it is."""
+        path, expected = self.path / name, self.manifest["files"].get(name)
+        if expected is None:
+            raise PaircreditError(f"The run {self.path} has no {name}.")
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise PaircreditError(f"{path} cannot be read: {error.strerror}.") from error
+        if hashlib.sha256(content).hexdigest() != expected["sha256"]:
+            raise PaircreditError(
+                f"{path} is damaged: it has {len(content)} bytes and another SHA-256 sum than the {expected['bytes']} bytes "
+                "that were written; run it again."
+            )
+        return content
+
+
+def read_run(path: Path) -> Run:
+    """One run folder.
+
+    Raises:
+        PaircreditError: it is not there, damaged, unfinished, or of another format.
+    """
+    manifest_path = path / MANIFEST
+    try:
+        manifest = json.loads(manifest_path.read_bytes())
+    except OSError as error:
+        raise PaircreditError(f"{manifest_path} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise PaircreditError(f"{manifest_path} is damaged: it is not JSON ({error}).") from error
+    if not isinstance(manifest, dict) or "format" not in manifest:
+        raise PaircreditError(f"{manifest_path} is not the manifest of a run.")
+    if manifest["format"] != FORMAT:
+        raise PaircreditError(f"{manifest_path} has format {manifest['format']!r}; this version reads format {FORMAT}.")
+    if manifest.get("sha256") != body_sum(manifest):
+        raise PaircreditError(f"{manifest_path} is damaged: its content does not match its own SHA-256 sum.")
+    if manifest["status"] == "failed":
+        raise PaircreditError(f"The run {path} failed: {manifest['reason']}")
+    if manifest["status"] != "finished":
+        raise PaircreditError(
+            f"The run {path} was not finished (it stopped or is still running); remove it and run it again."
+        )
+    return Run(path, manifest)
+
+
+def find_runs(folder: Path) -> list[Run]:
+    """All runs in or below a folder, in order of their paths.
+
+    Raises:
+        PaircreditError: there is none, or one of them cannot be read.
+    """
+    if not folder.is_dir():
+        raise PaircreditError(f"There is no folder {folder}.")
+    manifests = sorted(folder.rglob(MANIFEST))
+    if not manifests:
+        raise PaircreditError(f"There are no runs in {folder}; make some with `paircredit reproduce` or `paircredit train`.")
+    return [read_run(manifest.parent) for manifest in manifests]
+
+
+def read_arrays(content: bytes, path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an npz file; pickled objects are refused."""
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (ValueError, OSError, zipfile.BadZipFile, EOFError, KeyError) as error:
+        raise PaircreditError(f"{path} is not a readable npz file of plain arrays: {error}.") from error
