@@ -1,4 +1,4 @@
-"""The command line: list, train, reproduce, figures, claims, report."""
+"""The command line: list, train, reproduce, figures, claims, report, digest."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ Learned pairwise weights for temporal credit assignment.
   figures DIR                 draw the figures that the runs in DIR allow
   claims DIR                  judge the paper's claims by the runs in DIR
   report DIR --out FILE       write one self-contained HTML page about them
+  digest DIR --out FOLDER     keep what is worth keeping: tables, curves, weights, figures, provenance
 
 `paircredit COMMAND --help` tells more. Exit codes: 0 all well, 1 a claim fails, 2 the input cannot be used."""
 
@@ -99,6 +100,16 @@ class ReportOptions:
     """Folder with runs."""
     out: Path
     """The page; must not exist."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DigestOptions:
+    """Write a small folder with all that is worth keeping of the runs in a large one."""
+
+    folder: PositionalPath
+    """Folder with runs."""
+    out: Path
+    """Folder of the digest; must not exist."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,6 +201,18 @@ def _report(words: list[str]) -> int:
     runs = find_runs(options.folder)
     write_file(options.out, build_report(runs, judge_all(runs)).encode())
     print(f"The report is {options.out}")
+    return 0
+
+
+def _digest(words: list[str]) -> int:
+    options = tyro.cli(DigestOptions, args=words, prog="paircredit digest")
+    from paircredit.analysis.claims import judge_all
+    from paircredit.report.digest import write_digest
+    from paircredit.runs import find_runs
+
+    runs = find_runs(options.folder)
+    for path in write_digest(runs, judge_all(runs), options.out):
+        print(path)
     return 0
 
 
@@ -312,6 +335,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "figures": _figures,
     "claims": _claims,
     "report": _report,
+    "digest": _digest,
 }
 
 

@@ -156,6 +156,18 @@ def test_claims_report_and_figures_on_a_reproduction(run_cli, reproduction, tmp_
     assert run_cli("figures", reproduction.folder, "--out", tmp_path / "figures")[0] == 2
 
 
+def test_a_digest_is_small_and_complete(run_cli, reproduction, tmp_path: Path) -> None:
+    code, out, _ = run_cli("digest", reproduction.folder, "--out", tmp_path / "digest")
+    assert code == 0
+    names = {Path(line).name for line in out.splitlines()}
+    assert {"verdicts.csv", "provenance.json", "curves.csv", "weights.npz", "dag-episodes.csv"} <= names
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*.*")) < 2_000_000
+    weights = np.load(tmp_path / "digest" / "weights.npz")
+    original = read_run(reproduction.folder / "dag" / "dag4-reset-meta-pwr").arrays()["weights"][:, :3].mean(axis=0)
+    np.testing.assert_allclose(weights["dag4-reset-meta-pwr-mean"], original, atol=1e-3)
+    assert run_cli("digest", reproduction.folder, "--out", tmp_path / "digest")[0] == 2
+
+
 def test_a_failing_claim_gives_exit_code_1(run_cli, tmp_path: Path) -> None:
     from tests.analysis.test_claims import write_umbrella
 

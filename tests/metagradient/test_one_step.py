@@ -140,3 +140,37 @@ class TestTabularByHand:
         credit, gradient = self.by_hand()
         np.testing.assert_allclose(step.credit, credit, rtol=1e-10)
         np.testing.assert_allclose(step.gradient, gradient, rtol=1e-10, atol=1e-16)
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_unvisited_states_and_zero_advantages_under_a_fresh_optimiser_give_no_nan(name):
+    """State 3 of the table is never visited; without rewards all advantages, and so all gradients, are exactly 0."""
+    optimiser = OPTIMISERS[name](clip_norm=1.0)
+
+    def loss(logits, data, psi):
+        log_probabilities = jax.nn.log_softmax(logits[data["states"]])
+        return -jnp.mean(psi * log_probabilities[jnp.arange(3), data["actions"]])
+
+    problem = MetaProblem(
+        advantages=lambda w, data, detached: pairwise_sum(w, data["rewards"]),
+        inner_loss=loss,
+        optimiser=optimiser,
+        outer_loss=lambda logits, data: loss(logits, data, data["rewards"]),
+    )
+    logits, weights = jnp.zeros((4, 2)), jnp.full((3, 3), 0.5)
+    data = {"states": jnp.array([0, 1, 2]), "actions": jnp.array([0, 1, 0])}
+
+    @jax.jit
+    def everything(rewards):
+        single = data | {"rewards": rewards}
+        double = jax.tree.map(lambda x: jnp.stack([x, x]), single)
+        arguments = (problem, weights, logits, optimiser.init(logits))
+        return (
+            explicit_one_step(*arguments, single, single),
+            autodiff_one_step(*arguments, single, single),
+            unrolled_metagradient(*arguments, double, double),
+        )
+
+    for rewards in (jnp.array([1.0, 0.0, -2.0]), jnp.zeros(3)):
+        for x in jax.tree.leaves(everything(rewards)):
+            assert np.isfinite(x).all()

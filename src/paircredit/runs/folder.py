@@ -1,8 +1,8 @@
 """The run folder: how a run is written down so that nothing is overwritten and damage is noticed.
 
-    RUN/manifest.json   what was run, with what, how long; sizes and SHA-256 sums of the other files; its own sum
-    RUN/metrics.jsonl   one JSON object a line, appended once per chunk
-    RUN/arrays.npz      learned weights and other arrays, without pickle
+RUN/manifest.json   what was run, with what, how long; sizes and SHA-256 sums of the other files; its own sum
+RUN/metrics.jsonl   one JSON object a line, appended once per chunk
+RUN/arrays.npz      learned weights and other arrays, without pickle
 """
 
 from __future__ import annotations

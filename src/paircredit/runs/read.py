@@ -62,8 +62,8 @@ class Run:
             raise PaircreditError(f"{path} cannot be read: {error.strerror}.") from error
         if hashlib.sha256(content).hexdigest() != expected["sha256"]:
             raise PaircreditError(
-                f"{path} is damaged: it has {len(content)} bytes and another SHA-256 sum than the {expected['bytes']} bytes "
-                "that were written; run it again."
+                f"{path} is damaged: it has {len(content)} bytes and another SHA-256 sum than the "
+                f"{expected['bytes']} bytes that were written; run it again."
             )
         return content
 
@@ -106,7 +106,9 @@ def find_runs(folder: Path) -> list[Run]:
         raise PaircreditError(f"There is no folder {folder}.")
     manifests = sorted(folder.rglob(MANIFEST))
     if not manifests:
-        raise PaircreditError(f"There are no runs in {folder}; make some with `paircredit reproduce` or `paircredit train`.")
+        raise PaircreditError(
+            f"There are no runs in {folder}; make some with `paircredit reproduce` or `paircredit train`."
+        )
     return [read_run(manifest.parent) for manifest in manifests]
 
 

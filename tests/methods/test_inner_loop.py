@@ -1,0 +1,113 @@
+"""What all methods share: returns, preparation of advantages, steps of policies and values."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from paircredit.methods import InnerLoop, Trained
+from paircredit.networks import PolicyTable, ValueTable
+from paircredit.types import Trajectory
+
+NO, YES = False, True
+
+# Three episodes over states 0, 1, 2: one terminates, one is cut after three steps, one terminates after a single step.
+BATCH = Trajectory(
+    observations=jnp.array([[0, 1, 0, 2], [1, 1, 0, 1], [0, 2, 2, 2]]),
+    legal=jnp.ones((3, 3, 2), dtype=bool),
+    actions=jnp.array([[0, 1, 0], [1, 1, 0], [1, 0, 0]]),
+    rewards=jnp.array([[1.0, 2.0, 4.0], [1.0, 0.0, -1.0], [5.0, 0.0, 0.0]]),
+    terminated=jnp.array([[NO, NO, YES], [NO, NO, NO], [YES, NO, NO]]),
+    truncated=jnp.array([[NO, NO, NO], [NO, NO, YES], [NO, NO, NO]]),
+    valid=jnp.array([[YES, YES, YES], [YES, YES, YES], [YES, NO, NO]]),
+)
+VALUES = ValueTable(jnp.array([10.0, 20.0, 99.0]))
+
+
+def test_discounts_end_with_the_episode_but_not_with_our_patience():
+    expected = [[0.5, 0.5, 0.0], [0.5, 0.5, 0.5], [0.0, 0.5, 0.5]]
+    np.testing.assert_array_equal(InnerLoop(discount=0.5).discounts(BATCH), expected)
+
+
+def test_regular_returns_continue_a_cut_episode_with_the_value_of_its_final_observation():
+    # The second episode ends in state 1, worth 20: −1 + 10, 0 + 4.5, 1 + 2.25.
+    expected = [[1 + 2 / 2 + 4 / 4, 2 + 4 / 2, 4], [3.25, 4.5, 9.0], [5, 0, 0]]
+    np.testing.assert_allclose(InnerLoop(discount=0.5).regular_returns(VALUES, BATCH), expected)
+
+
+class TestPrepare:
+    advantages = jnp.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 0.0, 0.0]])
+
+    def test_as_they_are(self):
+        np.testing.assert_array_equal(InnerLoop().prepare(self.advantages, BATCH), self.advantages)
+
+    def test_standardised_over_the_valid_steps_of_the_batch(self):
+        # 1 to 7: mean 4, deviation 2
+        expected = [[-1.5, -1.0, -0.5], [0.0, 0.5, 1.0], [1.5, 0.0, 0.0]]
+        np.testing.assert_allclose(InnerLoop(standardise=True).prepare(self.advantages, BATCH), expected, atol=1e-6)
+
+
+def sgd(**settings) -> InnerLoop:
+    return InnerLoop(optimiser="sgd", **settings)
+
+
+def test_a_value_steps_towards_its_targets():
+    """½ mean (v − G)²: the slope of v(s) is the sum of its errors over the seven valid steps, divided by 7."""
+    inner = sgd(value_learning_rate=0.7, learning_rate=99.0)
+    targets = jnp.array([[11.0, 22.0, 13.0], [24.0, 25.0, 16.0], [17.0, 1e6, 1e6]])
+    stepped = inner.improve_value(inner.trained_value(VALUES), BATCH, targets)
+    errors = {0: (-1) + (-3) + (-6) + (-7), 1: (-2) + (-4) + (-5)}
+    expected = [10 - 0.7 * errors[0] / 7, 20 - 0.7 * errors[1] / 7, 99]
+    np.testing.assert_allclose(stepped.parameters.values, expected, rtol=1e-6)
+
+
+def test_targets_are_constants():
+    inner = sgd()
+
+    def value_after(target):
+        targets = jnp.full((3, 3), target)
+        return jnp.sum(inner.improve_value(Trained(VALUES, ()), BATCH, targets).parameters.values)
+
+    assert value_after(50.0) != value_after(0.0)
+    assert jax.grad(value_after)(50.0) == 0
+
+
+def test_a_policy_steps_along_its_advantages():
+    """At uniform logits the score of an action is ±½."""
+    inner = sgd(learning_rate=0.7, value_learning_rate=99.0, entropy_cost=0.0)
+    policy = inner.trained_policy(PolicyTable(jnp.zeros((3, 2))))
+    stepped = inner.improve_policy(policy, BATCH, TestPrepare.advantages)
+    # Signed by the action taken: state 0 has −1, −3, −6, +7; state 1 has +2, +4, +5.
+    expected = 0.7 / 7 * 0.5 * np.array([[3, -3], [-11, 11], [0, 0]])
+    np.testing.assert_allclose(stepped.parameters.logits, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_the_entropy_bonus_pulls_towards_uniform():
+    inner = sgd(learning_rate=1.0, entropy_cost=0.5)
+    policy = inner.trained_policy(PolicyTable(jnp.array([[2.0, 0.0]] * 3)))
+    stepped = inner.improve_policy(policy, BATCH, jnp.zeros((3, 3))).parameters.logits
+    gaps = stepped[:, 0] - stepped[:, 1]
+    assert (gaps[:2] < 2).all() and gaps[2] == 2
+
+
+@pytest.mark.parametrize(
+    "name, first_step",
+    [
+        ("sgd", 0.1 * 3.0),
+        ("adam", 0.1 * 3.0 / (3.0 + 0.5)),
+        ("rmsprop", 0.1 * 3.0 / np.sqrt(0.2 * 3.0**2 + 0.5)),
+    ],
+)
+def test_the_named_optimiser_is_used_with_its_settings(name, first_step):
+    inner = InnerLoop(optimiser=name, second_moment_decay=0.8, epsilon=0.5)
+    optimiser = inner.build_optimiser(0.1)
+    gradient = jnp.array([3.0])
+    np.testing.assert_allclose(optimiser.update(gradient, optimiser.init(gradient))[0], [-first_step], rtol=1e-5)
+
+
+def test_the_defaults_are_those_of_the_paper():
+    inner = InnerLoop()
+    assert (inner.learning_rate, inner.discount, inner.entropy_cost, inner.episodes) == (0.01, 1.0, 0.001, 8)
+    assert (inner.optimiser, inner.second_moment_decay, inner.epsilon) == ("adam", 0.999, 1e-8)

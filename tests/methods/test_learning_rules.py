@@ -1,0 +1,244 @@
+"""One update of every method, against NumPy: advantages by loops, policy and values by hand-written SGD."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from paircredit.envs import DagConfig, UmbrellaConfig, make_environment
+from paircredit.methods import A2C, HPWR, InnerLoop, MetaPWR, MetaPWTD, OuterLoop
+from paircredit.networks import PolicyTable, ValueTable
+from paircredit.training import collect_episodes
+from paircredit.weights import SigmoidTable
+from tests import oracles
+from tests.sentences import refused
+
+INNER = InnerLoop(
+    optimiser="sgd", learning_rate=0.5, value_learning_rate=0.3, discount=0.9, entropy_cost=0.0, initial_scale=0.7
+)
+ENV = UmbrellaConfig(length=3, mean=0.5, variance=1.0, horizon=5).build()
+"""Ten states, and two steps of padding in every episode."""
+rng = np.random.default_rng(0)
+regular_values, weighted_values = rng.normal(size=(2, 10)).astype(np.float32)
+table = rng.uniform(size=(10, 10)).astype(np.float32)
+
+
+def with_values(learner):
+    """The learner with generic value tables."""
+    for name, values in (("value", regular_values), ("weighted_value", weighted_values)):
+        if hasattr(learner, name):
+            trained = dataclasses.replace(getattr(learner, name), parameters=ValueTable(jnp.asarray(values)))
+            learner = dataclasses.replace(learner, **{name: trained})
+    return learner
+
+
+@pytest.fixture(scope="module")
+def batch():
+    method = A2C(INNER)
+    return collect_episodes(method, method.init(jax.random.key(0), ENV), ENV, jax.random.key(1))
+
+
+def expected_update(batch, logits, advantages):
+    """θ + α mean Ψ ∇log π, over valid steps."""
+    batch = jax.device_get(batch)
+    step = np.zeros_like(logits)
+    for b, t in zip(*np.nonzero(batch.valid), strict=True):
+        state, action, legal = batch.observations[b, t], batch.actions[b, t], batch.legal[b, t]
+        π = np.where(legal, np.exp(logits[state]), 0) / np.exp(logits[state][legal]).sum()
+        step[state] += advantages[b, t] * (np.eye(2)[action] - π)
+    return logits + INNER.learning_rate * step / batch.valid.sum()
+
+
+def expected_values(batch, values, targets):
+    """v − α mean (v − G)."""
+    batch = jax.device_get(batch)
+    step = np.zeros_like(values)
+    for b, t in zip(*np.nonzero(batch.valid), strict=True):
+        state = batch.observations[b, t]
+        step[state] += values[state] - targets[b, t]
+    return values - INNER.value_learning_rate * step / batch.valid.sum()
+
+
+def regular_quantities(batch, lambda_):
+    """λ-advantages, TD errors and Monte Carlo returns with the regular values."""
+    batch = jax.device_get(batch)
+    discounts = np.where(batch.terminated, 0.0, INNER.discount)
+    values = regular_values[batch.observations]
+    rows = range(len(values))
+    advantages = [
+        oracles.loop_lambda_advantages(batch.rewards[b], values[b], discounts[b], np.full(5, lambda_), batch.valid[b])
+        for b in rows
+    ]
+    errors = [oracles.loop_td_errors(batch.rewards[b], values[b], discounts[b], batch.valid[b]) for b in rows]
+    returns = [oracles.loop_returns(batch.rewards[b], discounts[b], batch.valid[b]) for b in rows]
+    return np.array(advantages), np.array(errors), np.array(returns)
+
+
+def weighted(batch, matrix, signal):
+    """Σ_k w(S_t, S_k) x_k of every episode."""
+    batch = jax.device_get(batch)
+    return np.array(
+        [
+            oracles.loop_pairwise_sum(matrix[s[:-1, None], s[None, 1:]], x, valid)
+            for s, x, valid in zip(batch.observations, signal, batch.valid, strict=True)
+        ]
+    )
+
+
+def close(actual, expected):
+    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a2c(batch):
+    method = A2C(INNER, lambda_=0.8)
+    before = with_values(method.init(jax.random.key(5), ENV))
+    after, kept = method.learn(before, batch)
+    advantages, _, _ = regular_quantities(batch, 0.8)
+    logits = np.asarray(before.policy.parameters.logits)
+    close(after.policy.parameters.logits, expected_update(batch, logits, advantages))
+    targets = advantages + regular_values[np.asarray(batch.observations)][:, :-1]
+    close(after.value.parameters.values, expected_values(batch, regular_values, targets))
+    assert kept == ()
+
+
+def test_hpwr(batch):
+    method = HPWR(INNER, table=jnp.asarray(table))
+    before = with_values(method.init(jax.random.key(5), ENV))
+    after, _ = method.learn(before, batch)
+    returns = weighted(batch, table, np.asarray(batch.rewards))
+    advantages = returns - weighted_values[np.asarray(batch.observations)][:, :-1]
+    logits = np.asarray(before.policy.parameters.logits)
+    close(after.policy.parameters.logits, expected_update(batch, logits, advantages))
+    close(after.weighted_value.parameters.values, expected_values(batch, weighted_values, returns))
+    np.testing.assert_array_equal(after.weights.parameters.table, table)
+
+
+def test_meta_pwr(batch):
+    method = MetaPWR(INNER, OuterLoop(initial_scale=2.0))
+    before = with_values(method.init(jax.random.key(5), ENV))
+    after, _ = method.learn(before, batch)
+    matrix = 1 / (1 + np.exp(-np.asarray(before.weights.parameters.eta)))
+    returns = weighted(batch, matrix, np.asarray(batch.rewards))
+    advantages = returns - weighted_values[np.asarray(batch.observations)][:, :-1]
+    logits = np.asarray(before.policy.parameters.logits)
+    close(after.policy.parameters.logits, expected_update(batch, logits, advantages))
+    close(after.weighted_value.parameters.values, expected_values(batch, weighted_values, returns))
+    _, _, monte_carlo = regular_quantities(batch, 1.0)
+    close(after.value.parameters.values, expected_values(batch, regular_values, monte_carlo))
+
+
+def test_meta_pwtd(batch):
+    method = MetaPWTD(INNER, OuterLoop(initial_scale=2.0))
+    before = with_values(method.init(jax.random.key(5), ENV))
+    after, _ = method.learn(before, batch)
+    matrix = 1 / (1 + np.exp(-np.asarray(before.weights.parameters.eta)))
+    _, errors, monte_carlo = regular_quantities(batch, 1.0)
+    logits = np.asarray(before.policy.parameters.logits)
+    close(after.policy.parameters.logits, expected_update(batch, logits, weighted(batch, matrix, errors)))
+    close(after.value.parameters.values, expected_values(batch, regular_values, monte_carlo))
+
+
+@pytest.mark.parametrize("method_class", [MetaPWR, MetaPWTD])
+def test_the_judge_is_the_regular_advantage(batch, method_class):
+    method = method_class(INNER, OuterLoop(lambda_=0.7))
+    learner = with_values(method.init(jax.random.key(5), ENV))
+    data = method.outer_data(learner, batch)
+    close(data.advantages, regular_quantities(batch, 0.7)[0])
+
+
+@pytest.mark.parametrize("method_class", [MetaPWR, MetaPWTD])
+def test_weights_descend_the_metagradient(method_class):
+    """The first step of Adam goes by the learning rate against the sign, and leaves alone what has no gradient."""
+    method = method_class(outer=OuterLoop(learning_rate=0.02))
+    learner = method.init(jax.random.key(0), ENV)
+    eta = learner.weights.parameters.eta
+    gradient = jax.tree.map(
+        lambda x: jnp.zeros_like(x).at[0, 3].set(2.0).at[4, 5].set(-0.1), learner.weights.parameters
+    )
+    after = method.improve_weights(learner, gradient)
+    moved = np.asarray(after.weights.parameters.eta - eta)
+    expected = np.zeros((10, 10))
+    expected[0, 3], expected[4, 5] = -0.02, 0.02
+    np.testing.assert_allclose(moved, expected, atol=1e-5)
+    assert after.policy is learner.policy
+
+
+def test_the_metagradient_is_clipped_to_the_norm_of_the_paper():
+    """Behind a clip, the second moment knows the clipped gradient only."""
+    method = MetaPWR()
+    learner = method.init(jax.random.key(0), ENV)
+    gradient = SigmoidTable(jnp.ones((10, 10)))  # norm 10
+    second = method.improve_weights(learner, gradient).weights.state.second.eta
+    np.testing.assert_allclose(second, np.full((10, 10), 0.001 * (0.5 / 10) ** 2), rtol=1e-4)
+
+
+def test_a2c_with_lambda_1_is_hpwr_with_weights_of_1_where_values_are_0(batch):
+    """The regular return is a weighted return."""
+    inner = dataclasses.replace(INNER, discount=1.0)
+    a2c, hpwr = A2C(inner), HPWR(inner, table=jnp.ones((10, 10)))
+    key = jax.random.key(7)
+    one, _ = a2c.learn(a2c.init(key, ENV), batch)
+    other, _ = hpwr.learn(hpwr.init(key, ENV), batch)
+    np.testing.assert_allclose(one.policy.parameters.logits, other.policy.parameters.logits, rtol=1e-6)
+    np.testing.assert_allclose(one.value.parameters.values, other.weighted_value.parameters.values, rtol=1e-6)
+
+
+@pytest.mark.parametrize("method_class", [A2C, HPWR, MetaPWR, MetaPWTD])
+def test_states_without_a_choice_keep_their_logits(batch, method_class):
+    method = method_class(dataclasses.replace(INNER, entropy_cost=0.5))
+    before = method.init(jax.random.key(0), ENV)
+    after, _ = method.learn(before, batch)
+    moved = np.asarray(after.policy.parameters.logits - before.policy.parameters.logits)
+    assert np.abs(moved[0]).min() > 0 and not moved[1:].any()
+
+
+class TestInitialisation:
+    env = DagConfig(depth=4).build()
+
+    @pytest.mark.parametrize("method_class", [A2C, HPWR, MetaPWR, MetaPWTD])
+    def test_nearly_uniform_and_worth_nothing(self, method_class):
+        learner = method_class().init(jax.random.key(0), self.env)
+        assert isinstance(learner.policy.parameters, PolicyTable)
+        assert 0 < np.abs(learner.policy.parameters.logits).max() < 0.06
+        for name in ("value", "weighted_value"):
+            if hasattr(learner, name):
+                assert not getattr(learner, name).parameters.values.any()
+
+    @pytest.mark.parametrize("method_class", [A2C, HPWR, MetaPWR, MetaPWTD])
+    def test_the_key_decides(self, method_class):
+        one, same, other = (
+            method_class().init(jax.random.key(seed), self.env).policy.parameters.logits for seed in (0, 0, 1)
+        )
+        np.testing.assert_array_equal(one, same)
+        assert (one != other).all()
+
+    def test_hpwr_takes_the_handcrafted_weights(self):
+        assert HPWR().init(jax.random.key(0), self.env).weights.parameters.table.sum() == 3
+
+    def test_hpwr_refuses_a_table_of_another_environment(self):
+        with refused("table of weights", "dag-4", "(46, 46)", "(10, 10)"):
+            HPWR(table=jnp.ones((46, 46))).init(jax.random.key(0), self.env)
+
+    def test_hpwr_without_a_table_needs_handcrafted_weights(self):
+        with refused("probe-value", "table"):
+            HPWR().init(jax.random.key(0), make_environment("probe-value"))
+
+    def test_meta_pwtd_takes_a_fixed_value(self):
+        values = jnp.arange(10.0)
+        learner = MetaPWTD(fixed_value=values).init(jax.random.key(0), self.env)
+        np.testing.assert_array_equal(learner.value.parameters.values, values)
+
+    def test_meta_pwtd_refuses_a_fixed_value_of_another_environment(self):
+        with refused("dag-4", "(46,)", "(10,)"):
+            MetaPWTD(fixed_value=jnp.ones(46)).init(jax.random.key(0), self.env)
+
+
+def test_a_fixed_value_stays(batch):
+    values = jnp.arange(10.0)
+    method = MetaPWTD(INNER, fixed_value=values)
+    after, _ = method.learn(method.init(jax.random.key(0), ENV), batch)
+    np.testing.assert_array_equal(after.value.parameters.values, values)

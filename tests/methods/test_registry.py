@@ -1,0 +1,61 @@
+"""Methods by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from paircredit.methods import (
+    A2C,
+    HPWR,
+    InnerLoop,
+    MetaPWR,
+    MetaPWTD,
+    make_method,
+    methods,
+    presets,
+    register_method,
+)
+from paircredit.methods import registry as registry_module
+from tests.sentences import refused
+
+
+@pytest.mark.parametrize("name, kind", [("a2c", A2C), ("h-pwr", HPWR), ("meta-pwr", MetaPWR), ("meta-pwtd", MetaPWTD)])
+def test_names(name, kind):
+    assert isinstance(make_method(name), kind)
+    assert methods()[name] and "\n" not in methods()[name]
+
+
+def test_settings_replace_fields():
+    assert make_method("a2c", lambda_=0.9).lambda_ == 0.9
+    assert make_method("meta-pwr", inner=InnerLoop(episodes=3)).episodes == 3
+
+
+def test_the_probe_preset():
+    inner = make_method("a2c", preset="probe").inner
+    assert (inner.learning_rate, inner.discount, inner.entropy_cost) == (0.1, 0.9, 0.0)
+    assert set(presets()) == {"paper", "probe"}
+    assert make_method("a2c").inner == InnerLoop()
+
+
+@pytest.mark.parametrize("typed, meant", [("metapwr", "meta-pwr"), ("A2C", "a2c"), ("meta-pwdt", "meta-pwtd")])
+def test_the_nearest_name_is_offered(typed, meant):
+    with refused(repr(typed), f"Did you mean {meant!r}?", "h-pwr"):
+        make_method(typed)
+
+
+def test_an_unknown_preset_is_refused():
+    with refused("preset", "'papper'", "Did you mean 'paper'?"):
+        make_method("a2c", preset="papper")
+
+
+def test_an_unknown_setting_is_refused():
+    with refused("setting of a2c", "'lambda'", "Did you mean 'lambda_'?"):
+        make_method("a2c", **{"lambda": 0.9})
+
+
+def test_a_method_of_ones_own(monkeypatch):
+    monkeypatch.setattr(registry_module, "_METHODS", dict(registry_module._METHODS))
+    register_method("mine", A2C, "the same again")
+    assert isinstance(make_method("mine"), A2C) and methods()["mine"] == "the same again"
+    with refused("'mine'", "already"):
+        register_method("mine", A2C, "and again")

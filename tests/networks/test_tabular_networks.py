@@ -1,0 +1,37 @@
+"""Tables of logits and values."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from paircredit.envs import EnvSpec, make_environment
+from paircredit.networks import PolicyTable, ValueTable, num_states, policy_for, value_for
+from tests.sentences import refused
+
+
+def test_a_table_answers_with_its_row():
+    assert ValueTable(jnp.array([1.0, 2.0, 4.0]))(jnp.asarray(2)) == 4
+    np.testing.assert_array_equal(PolicyTable(jnp.array([[1.0, 2.0], [3.0, 4.0]]))(jnp.asarray(1)), [3.0, 4.0])
+
+
+def test_initial_logits_are_normal_with_the_given_deviation():
+    logits = np.asarray(PolicyTable.random(jax.random.key(0), 500, 4, scale=0.5).logits)
+    assert logits.shape == (500, 4)
+    assert abs(logits.mean()) < 5 * 0.5 / np.sqrt(2000)
+    assert abs(logits.std() - 0.5) < 5 * 0.5 / np.sqrt(2 * 2000)
+
+
+def test_tables_fit_the_environment():
+    spec = make_environment("dag", depth=4).spec
+    assert num_states(spec) == 10
+    assert policy_for(jax.random.key(0), spec, 0.01).logits.shape == (10, 2)
+    np.testing.assert_array_equal(value_for(spec).values, np.zeros(10))
+
+
+@pytest.mark.usefixtures("users_view")
+def test_other_observations_are_refused():
+    with refused("camera", "tuple", "Discrete"):
+        num_states(EnvSpec("camera", 2, (3, 3), 5))
