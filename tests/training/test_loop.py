@@ -1,0 +1,214 @@
+"""The loop: the order of things online, and the whole of the reset protocol against finite differences."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from paircredit.envs import DagConfig
+from paircredit.metagradient import apply_updates, check_metagradient, explicit_one_step
+from paircredit.methods import A2C, HPWR, InnerLoop, MetaPWR, MetaPWTD, OuterLoop
+from paircredit.training import Plan, collect_episodes, learns_weights, run_chunk, stack_members, start, start_members
+from paircredit.training.loop import mean_return, reset_iteration
+from paircredit.training.members import member_keys
+from paircredit.types import Trajectory
+from paircredit.weights import FixedTable, SigmoidTable
+
+DAG = DagConfig(depth=4).build()
+
+
+def begin(method, plan, seed=0, weights=None):
+    """Stacked method, environment and state of a single member."""
+    methods, envs = stack_members([method]), stack_members([DAG])
+    return methods, envs, start_members(methods, envs, plan, member_keys([seed]), weights)
+
+
+def only_member(tree):
+    return jax.tree.map(lambda x: x[0], tree)
+
+
+def assert_close(one, other, tolerance=1e-5):
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+def test_who_learns_weights():
+    assert learns_weights(MetaPWR()) and learns_weights(MetaPWTD())
+    assert not learns_weights(A2C()) and not learns_weights(HPWR())
+
+
+def test_mean_return_is_the_mean_over_episodes_whatever_their_length():
+    rewards = jnp.array([[1.0, 2.0, 3.0], [10.0, 99.0, 99.0]])
+    valid = jnp.array([[True, True, True], [True, False, False]])
+    never = jnp.zeros((2, 3), dtype=bool)
+    batch = Trajectory(
+        jnp.zeros((2, 4), dtype=int),
+        jnp.ones((2, 3, 1), dtype=bool),
+        jnp.zeros((2, 3), dtype=int),
+        rewards,
+        never,
+        never,
+        valid,
+    )
+    np.testing.assert_allclose(mean_return(batch), 8.0, rtol=1e-6)
+
+
+class TestStart:
+    def test_online_has_a_first_batch_and_reset_has_none(self):
+        online = start(A2C(), DAG, Plan(), jax.random.key(0))
+        assert online.trajectory.rewards.shape == (8, 4)
+        assert start(A2C(), DAG, Plan(protocol="reset"), jax.random.key(0)).trajectory == ()
+
+    def test_given_weights_are_taken(self):
+        weights = SigmoidTable(jnp.full((10, 10), 3.0))
+        state = start(MetaPWR(), DAG, Plan(protocol="reset"), jax.random.key(0), weights)
+        np.testing.assert_array_equal(state.learner.weights.parameters.eta, weights.eta)
+
+    def test_every_member_gets_its_own(self):
+        methods, envs = stack_members([MetaPWR()] * 2), stack_members([DAG] * 2)
+        weights = stack_members([SigmoidTable(jnp.zeros((10, 10))), SigmoidTable(jnp.ones((10, 10)))])
+        state = start_members(methods, envs, Plan(protocol="reset"), member_keys([0, 1]), weights)
+        np.testing.assert_array_equal(state.learner.weights.parameters.eta, weights.eta)
+
+
+@pytest.fixture(scope="module")
+def chunk():
+    """Three online updates."""
+    methods, envs, state = begin(TestOnline.method, TestOnline.plan)
+    return run_chunk(methods, envs, TestOnline.plan, state)
+
+
+class TestOnline:
+    plan = Plan(updates=3)
+    method = MetaPWR(InnerLoop(initial_scale=0.5, episodes=4), OuterLoop(learning_rate=0.1))
+
+    def test_learn_then_collect_then_judge(self, chunk):
+        """The same three updates without scan, vmap and jit: η is judged by the batch that follows the update."""
+        state = start(self.method, DAG, self.plan, jax.random.key(0))
+        learner, trajectory, key = state.learner, state.trajectory, state.key
+        collect = jax.jit(lambda learner, key: collect_episodes(self.method, learner, DAG, key))
+        metagradient = jax.jit(lambda *a: explicit_one_step(self.method.problem(), *a).gradient)
+        returns = []
+        for _ in range(3):
+            key, rollout_key = jax.random.split(key)
+            returns.append(float(trajectory.rewards.sum()) / 4)
+            learner, kept = self.method.learn(learner, trajectory)
+            trajectory = collect(learner, rollout_key)
+            judged = self.method.outer_data(learner, trajectory)
+            gradient = metagradient(learner.weights.parameters, kept.policy.parameters, kept.policy.state, kept, judged)
+            learner = self.method.improve_weights(learner, gradient)
+        after, summaries = chunk
+        np.testing.assert_allclose(summaries["episode_return"][0], returns, rtol=1e-5, atol=1e-6)
+        assert_close(only_member(after.learner), learner)
+        np.testing.assert_array_equal(after.trajectory.actions[0], trajectory.actions)
+
+    def test_the_form_of_the_metagradient_makes_no_difference(self, chunk):
+        outer = dataclasses.replace(self.method.outer, metagradient="autodiff")
+        methods, envs, state = begin(dataclasses.replace(self.method, outer=outer), self.plan)
+        after, _ = run_chunk(methods, envs, self.plan, state)
+        assert_close(after.learner, chunk[0].learner)
+
+    def test_weights_move(self, chunk):
+        before = begin(self.method, self.plan)[2].learner.weights.parameters.eta
+        assert np.abs(chunk[0].learner.weights.parameters.eta - before).max() > 0.05
+
+
+def test_frozen_weights_are_handcrafted_weights():
+    """Meta-PWR that does not learn its weights is H-PWR with the table of those weights, update for update."""
+    plan = Plan(updates=5, learn_weights=False)
+    eta = jax.random.normal(jax.random.key(3), (10, 10))
+    inner = InnerLoop(initial_scale=0.5, learning_rate=0.1)
+    hpwr, meta, key = HPWR(inner, table=jax.nn.sigmoid(eta)), MetaPWR(inner), jax.random.key(0)
+    h_state, m_state = start(hpwr, DAG, plan, key), start(meta, DAG, plan, key, SigmoidTable(eta))
+    # Their initialisations draw differently: start both from the same policy and the same batch.
+    learner = dataclasses.replace(m_state.learner, policy=h_state.learner.policy)
+    m_state = dataclasses.replace(m_state, learner=learner, trajectory=h_state.trajectory)
+    envs = stack_members([DAG])
+    (h_after, h_summaries), (m_after, m_summaries) = (
+        run_chunk(stack_members([method]), envs, plan, stack_members([state]))
+        for method, state in ((hpwr, h_state), (meta, m_state))
+    )
+    assert_close(m_after.learner.policy, h_after.learner.policy)
+    assert_close(m_after.learner.weighted_value, h_after.learner.weighted_value)
+    np.testing.assert_array_equal(m_after.learner.weights.parameters.eta[0], eta)
+    assert isinstance(h_after.learner.weights.parameters, FixedTable)
+    np.testing.assert_allclose(m_summaries["episode_return"], h_summaries["episode_return"], rtol=1e-6)
+
+
+class TestReset:
+    """Forget, make K updates, follow the gradient of all K outer losses back through all of them."""
+
+    K = 3
+    plan = Plan(protocol="reset", updates=2, inner_updates=K)
+    inner = InnerLoop(initial_scale=0.7, learning_rate=0.05, discount=0.9, entropy_cost=0.01, episodes=4)
+    outer = OuterLoop(initial_scale=1.0, lambda_=0.8)
+
+    @pytest.mark.parametrize("method_class", [MetaPWR, MetaPWTD])
+    def test_the_outer_gradient_agrees_with_finite_differences_of_the_replay(self, method_class, x64):
+        gradients = []
+
+        class Spied(method_class):
+            def improve_weights(self, learner, gradient):
+                gradients.append(gradient)
+                return method_class.improve_weights(self, learner, gradient)
+
+        method, env = Spied(self.inner, self.outer), DagConfig(depth=4).build()
+        state = start(method, env, self.plan, jax.random.key(2))
+        weights = state.learner.weights.parameters
+        _, summary = reset_iteration(method, env, self.plan, state)
+
+        # Live through the same reset in plain Python, and keep what was lived.
+        init_key, inner_key, _ = jax.random.split(state.key, 3)
+        collect = jax.jit(lambda learner, key: collect_episodes(method, learner, env, key))
+        fresh = dataclasses.replace(method.init(init_key, env), weights=state.learner.weights)
+        learner, inner_batches, outer_batches = fresh, [], []
+        for key in jax.random.split(inner_key, self.K + 1):
+            batch = collect(learner, key)
+            outer_batches.append(method.outer_data(learner, batch))
+            learner, kept = method.learn(learner, batch)
+            inner_batches.append(kept)
+
+        # J(η): replay the K updates on these batches, judge θ_1 … θ_K by the batches that they collected.
+        problem = method.problem()
+
+        def objective(eta):
+            theta, optimiser_state, total = fresh.policy.parameters, fresh.policy.state, 0.0
+            for kept, judge in zip(inner_batches[:-1], outer_batches[1:], strict=True):
+                psi = problem.advantages(eta, kept, None)
+                slope = jax.grad(problem.inner_loss)(theta, kept, psi)
+                step, optimiser_state = problem.optimiser.update(slope, optimiser_state)
+                theta = apply_updates(theta, step)
+                total += problem.outer_loss(theta, judge)
+            return total
+
+        checked = check_metagradient(objective, weights, gradient=gradients[0])
+        assert np.abs(checked.numeric).max() > 1e-6
+        assert checked.relative_error < 1e-6
+        np.testing.assert_allclose(summary["outer_loss"], objective(weights), rtol=1e-10)
+        np.testing.assert_allclose(summary["metagradient_norm"], np.linalg.norm(gradients[0].eta), rtol=1e-10)
+        # What is recorded is the return after K updates.
+        last = jax.device_get(outer_batches[-1].trajectory)
+        np.testing.assert_allclose(summary["episode_return"], last.rewards.sum() / len(last.rewards), rtol=1e-10)
+
+    def test_policies_are_forgotten_and_weights_are_kept(self):
+        """After many resets the policy is as young as after one; the weights went on."""
+        method = MetaPWR(self.inner, dataclasses.replace(self.outer, learning_rate=0.1))
+        methods, envs, state = begin(method, self.plan)
+        before = np.asarray(state.learner.weights.parameters.eta)
+        ages, distances = [], []
+        for _ in range(3):
+            state, summaries = run_chunk(methods, envs, self.plan, state)
+            ages.append(int(state.learner.policy.state.steps[0]))
+            distances.append(float(np.abs(state.learner.weights.parameters.eta - before).max()))
+        assert len(set(ages)) == 1
+        assert 0 < distances[0] < distances[1] < distances[2]
+        assert summaries["outer_loss"].shape == summaries["metagradient_norm"].shape == (1, 2)
+
+    def test_methods_without_an_outer_loop_can_be_reset_too(self):
+        methods, envs, state = begin(A2C(self.inner), self.plan)
+        _, summaries = run_chunk(methods, envs, self.plan, state)
+        assert set(summaries) == {"episode_return"}

@@ -1,0 +1,165 @@
+"""Driving the loop from the host: chunks, records, faults, memory."""
+
+from __future__ import annotations
+
+import gc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jaxtyping import Array
+
+from paircredit.envs import DagConfig, Discrete, EnvSpec
+from paircredit.methods import A2C, MetaPWR
+from paircredit.training import Plan, even_chunks, member_keys, run_chunk, stack_members, start_members, train
+from paircredit.training.loop import chunk_program
+from paircredit.types import TimeStep
+from tests.sentences import refused
+
+DAG = DagConfig(depth=4).build()
+
+
+def value_of_the_start(method, learner, env):
+    return {"start_value": learner.value.parameters.values[0]}
+
+
+@pytest.fixture(scope="module")
+def ten_updates():
+    chunks = []
+    state = train([A2C()] * 2, [DAG] * 2, [0, 1], TestChunks.plan, 10, on_chunk=chunks.append)
+    return state, chunks
+
+
+class TestChunks:
+    plan = Plan(updates=4, probe=value_of_the_start)
+
+    def test_the_rest_is_a_shorter_chunk(self, ten_updates):
+        _, chunks = ten_updates
+        assert [chunk.first_update for chunk in chunks] == [0, 4, 8]
+        assert [chunk.summaries["episode_return"].shape for chunk in chunks] == [(2, 4), (2, 4), (2, 2)]
+
+    def test_summaries_are_on_the_host_and_hold_what_the_probe_saw(self, ten_updates):
+        _, chunks = ten_updates
+        assert set(chunks[0].summaries) == {"episode_return", "start_value"}
+        values = np.concatenate([chunk.summaries["start_value"] for chunk in chunks], axis=1)
+        assert isinstance(values, np.ndarray)
+        assert (values[:, 0] == 0).all(), "the probe looks before the update"
+        assert (np.abs(np.diff(values, axis=1)) > 0).any()
+
+    def test_the_size_of_chunks_makes_no_difference(self, ten_updates):
+        state, chunks = ten_updates
+        curves = []
+        whole = train(
+            [A2C()] * 2, [DAG] * 2, [0, 1], Plan(updates=10), 10, on_chunk=lambda c: curves.append(c.summaries)
+        )
+        pieces = np.concatenate([chunk.summaries["episode_return"] for chunk in chunks], axis=1)
+        np.testing.assert_allclose(curves[0]["episode_return"], pieces, rtol=1e-6)
+        for a, b in zip(jax.tree.leaves(whole.learner), jax.tree.leaves(state.learner), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+    def test_no_updates_leave_the_start(self):
+        state = train([A2C()] * 2, [DAG] * 2, [0, 1], self.plan, 0)
+        assert not state.learner.value.parameters.values.any()
+
+
+def test_every_member_needs_a_method_an_environment_and_a_seed():
+    with refused("2 methods", "1 environments", "3 seeds"):
+        train([A2C()] * 2, [DAG], [0, 1, 2], Plan(), 1)
+
+
+class TestEvenChunks:
+    @pytest.mark.parametrize("total, most, size", [(100, 100, 100), (1000, 300, 250), (7, 100, 7), (97, 10, 10)])
+    def test_by_hand(self, total, most, size):
+        assert even_chunks(total, most) == size
+
+    @given(st.integers(1, 3000), st.integers(1, 500))
+    def test_the_largest_divisor_that_is_not_too_small(self, total, most):
+        size = even_chunks(total, most)
+        assert 1 <= size <= min(most, total)
+        better = [d for d in range(max(most // 4, 1), min(most, total) + 1) if total % d == 0]
+        assert size == (max(better) if better else min(most, total))
+
+
+class Faulty(eqx.Module):
+    """One step, reward 1; now and then the reward is `fault`."""
+
+    chance: Array
+    fault: Array
+
+    @property
+    def spec(self) -> EnvSpec:
+        return EnvSpec("faulty", 1, Discrete(1), 1)
+
+    def reset(self, key):
+        return (), self._time_step(0.0, False)
+
+    def step(self, key, state, action):
+        happens = jax.random.uniform(key) < self.chance
+        return (), self._time_step(jnp.where(happens, self.fault, 1.0), True)
+
+    def _time_step(self, reward, end):
+        return TimeStep(
+            jnp.zeros((), dtype=int),
+            jnp.ones(1, dtype=bool),
+            jnp.asarray(reward),
+            jnp.asarray(end),
+            jnp.zeros((), dtype=bool),
+        )
+
+
+class TestFaults:
+    plan = Plan(updates=5)
+    fine = Faulty(jnp.array(0.0), jnp.array(jnp.nan))
+
+    @pytest.mark.parametrize("fault, spelled", [(np.nan, "NaN"), (np.inf, "infinite")])
+    def test_a_reward_that_is_no_number_stops_training(self, fault, spelled):
+        broken = Faulty(jnp.array(1.0), jnp.array(fault, dtype=jnp.float32))
+        seen = []
+        with refused("episode_return", spelled, "update 0 ", "seed 33", "environment"):
+            train([A2C()] * 2, [self.fine, broken], [11, 33], self.plan, 5, on_chunk=seen.append)
+        assert not seen
+
+    def test_the_update_is_counted_from_the_start_of_training(self):
+        """Where the fault comes late: the update in the message is the one in which it came."""
+        rare = Faulty(jnp.array(0.01), jnp.array(jnp.nan))
+        methods, envs = stack_members([A2C()] * 2), stack_members([self.fine, rare])
+        state = start_members(methods, envs, self.plan, member_keys([11, 33]))
+        curve = []
+        for _ in range(12):
+            state, summaries = run_chunk(methods, envs, self.plan, state)
+            curve += list(np.asarray(summaries["episode_return"])[1])
+        first = int(np.argmax(np.isnan(curve)))
+        assert first > 5, "the fault comes after the first chunk"
+        with refused(f"update {first} ", "seed 33"):
+            train([A2C()] * 2, [self.fine, rare], [11, 33], self.plan, 60)
+
+
+class TestMemory:
+    """Nothing grows with time."""
+
+    def test_what_lives_on_the_device_stays_the_same(self):
+        sizes = []
+
+        def measure(chunk):
+            gc.collect()
+            sizes.append(sum(x.nbytes for x in jax.live_arrays()))
+
+        train([MetaPWR()], [DAG], [0], Plan(updates=10), 60, on_chunk=measure)
+        assert len(sizes) == 6 and len(set(sizes)) == 1
+
+    def test_a_longer_chunk_needs_no_more_memory_but_for_its_summaries(self):
+        methods, envs = stack_members([MetaPWR()] * 2), stack_members([DAG] * 2)
+        memory = {}
+        for updates in (10, 1000):
+            plan = Plan(updates=updates)
+            state = start_members(methods, envs, plan, member_keys([0, 1]))
+            memory[updates] = chunk_program().lower(methods, envs, plan, state).compile().memory_analysis()
+        summaries = 2 * 990 * 4  # one float32 per member and update
+        assert memory[1000].output_size_in_bytes - memory[10].output_size_in_bytes == summaries
+        # While the chunk runs its summaries may exist twice.
+        assert memory[1000].temp_size_in_bytes - memory[10].temp_size_in_bytes <= 2 * summaries
+        assert memory[10].temp_size_in_bytes < 10**6
