@@ -6,11 +6,11 @@ import jax.numpy as jnp
 
 from paircredit.envs import make_environment
 from paircredit.estimators import pairwise_sum, td_errors
-from paircredit.metagradient import MetaProblem, check_metagradient, unrolled_objective
+from paircredit.metagradient import MetaProblem
 from paircredit.methods import InnerData, InnerLoop, OuterLoop, Trained, make_method, register_method
 from paircredit.methods.acting import logits_of_policy, no_memory
 from paircredit.networks import policy_for, value_for
-from paircredit.training import Plan, collect_episodes, train
+from paircredit.training import Plan, check_method, train
 
 
 class LagWeights(eqx.Module):
@@ -84,31 +84,13 @@ class MetaLag(eqx.Module):
         return MetaLagLearner(learner.policy, learner.value, learner.weights.step(self.outer.optimiser, gradient))
 
 
-def metagradient_error(method, env):
-    """The metagradient through four updates against finite differences; wants float64."""
-    init = method.init(jax.random.key(0), env)
-
-    def update(learner, key):
-        trajectory = collect_episodes(method, learner, env, key)
-        improved, kept = method.learn(learner, trajectory)
-        return improved, (kept, method.outer_data(learner, trajectory))
-
-    _, (kept, judged) = jax.lax.scan(update, init, jax.random.split(jax.random.key(1), 5))
-    inner, outer = jax.tree.map(lambda x: x[:-1], kept), jax.tree.map(lambda x: x[1:], judged)
-
-    @jax.jit
-    def objective(eta, tape):
-        return unrolled_objective(method.problem(), eta, init.policy.parameters, init.policy.state, inner, outer, tape)
-
-    return check_metagradient(objective, init.weights.parameters, has_tape=True).relative_error
-
-
 def main():
     """Check the metagradient, then train five seeds side by side."""
     register_method("meta-lag", MetaLag, "pairwise weighted TD errors, a learned weight per delay")
     method, env, chunks = make_method("meta-lag"), make_environment("dag", depth=4), []
     with jax.enable_x64(True):
-        print(f"error of the metagradient: {metagradient_error(method, make_environment('dag', depth=4)):.1e}")
+        check = check_method(method, make_environment("dag", depth=4))
+        print(f"error of the metagradient: {check.relative_error:.1e}")
     state = train([method] * 5, [env] * 5, range(5), Plan("online", updates=500), 500, on_chunk=chunks.append)
     print(f"mean return of the last 50 batches: {chunks[-1].summaries['episode_return'][:, -50:].mean():.2f} of 2")
     curve = state.learner.weights.parameters.matrix().mean(axis=0)

@@ -9,7 +9,7 @@ from paircredit import pwr, standardise
 from paircredit.envs import make_environment
 from paircredit.metagradient import adam, check_metagradient, explicit_one_step, global_norm, unrolled_objective
 from paircredit.methods import InnerLoop, make_method
-from paircredit.training import collect_episodes
+from paircredit.training import inner_updates
 
 
 @jax.jit
@@ -34,14 +34,8 @@ def own_objective(eta, tape):
 def replay(method, env, updates):
     """A fresh learner, and the inner and outer data of some updates, as the reset protocol collects them."""
     fresh = method.init(jax.random.key(0), env)
-
-    def update(learner, key):
-        trajectory = collect_episodes(method, learner, env, key)
-        improved, kept = method.learn(learner, trajectory)
-        return improved, (kept, method.outer_data(learner, trajectory))
-
-    _, (kept, judged) = jax.lax.scan(update, fresh, jax.random.split(jax.random.key(1), updates + 1))
-    return fresh, jax.tree.map(lambda x: x[:-1], kept), jax.tree.map(lambda x: x[1:], judged)
+    _, kept, judged, _ = inner_updates(method, env, fresh, jax.random.key(1), updates)
+    return fresh, kept, judged
 
 
 def check_own_code():

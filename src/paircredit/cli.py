@@ -128,6 +128,8 @@ class TrainOptions:
     """The first of them."""
     protocol: Literal["online", "reset"] = "online"
     """Online, or with resets of policy and values (frames then count all inner batches)."""
+    inner_updates: int = 16
+    """Inner updates per reset."""
     weights: Path | None = None
     """Start from these pair weights: a run folder, or an npz or npy file with a table |S|×|S|."""
     freeze_weights: bool = False
@@ -246,12 +248,13 @@ def _train(words: list[str]) -> int:
     for name, number in (
         ("frames", options.frames),
         ("seeds", options.seeds),
+        ("inner-updates", options.inner_updates),
         ("method.inner.episodes", options.method.inner.episodes),
     ):
         if number < 1:
             raise PaircreditError(f"--{name} is {number}, but must be at least 1.")
     env = options.env.build()
-    batches = 1 if options.protocol == "online" else 17
+    batches = 1 if options.protocol == "online" else options.inner_updates + 1
     per_update = options.method.inner.episodes * batches * env.spec.horizon
     out = options.out or Path("runs") / f"{env_name}-{method_name}-{time.strftime('%Y%m%d-%H%M%S')}"
     spec = TrainingSpec(
@@ -264,6 +267,7 @@ def _train(words: list[str]) -> int:
         method_settings=_differences(options.method, default_method),
         preset=options.preset,
         protocol=options.protocol,
+        inner_updates=options.inner_updates,
         weights_from=None if options.weights is None else str(options.weights.resolve()),
         learn_weights=not options.freeze_weights,
         tags={"role": "train"},

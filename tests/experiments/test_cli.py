@@ -56,6 +56,31 @@ def test_train_with_given_weights_frozen(run_cli, tmp_path: Path) -> None:
     assert read_run(tmp_path / "run").spec["learn_weights"] is False
 
 
+def test_given_weights_are_learned_further_and_kept(run_cli, tmp_path: Path) -> None:
+    start = np.full((10, 10), 0.9, dtype=np.float32)
+    np.save(tmp_path / "start.npy", start)
+    code, _, err = run_cli(
+        "train", "dag", "meta-pwr", "--frames", 1700, "--seeds", 1, "--env.depth", 4, "--protocol", "reset",
+        "--inner-updates", 3, "--weights", tmp_path / "start.npy", "--out", tmp_path / "run",
+    )  # fmt: skip
+    assert code == 0, err
+    run = read_run(tmp_path / "run")
+    assert run.spec["updates"] == -(-1700 // (4 * 8 * 4))
+    moved = np.abs(run.arrays()["weights"][0] - start)
+    assert 0.001 < moved.max() < 0.1
+    assert (moved[3:] < 1e-6).all(), "rows of states without a choice do not move"
+
+
+def test_weights_for_a_method_without_any_are_refused(run_cli, tmp_path: Path) -> None:
+    np.save(tmp_path / "ones.npy", np.ones((10, 10), dtype=np.float32))
+    code, _, err = run_cli(
+        "train", "dag", "a2c", "--env.depth", 4, "--weights", tmp_path / "ones.npy", "--out", tmp_path / "run"
+    )
+    assert code == 2
+    assert "a2c has no pair weights" in err
+    assert not (tmp_path / "run").exists()
+
+
 BAD = [
     (["train", "dag", "meta-pw"], r"no method called 'meta-pw'. Did you mean 'meta-pwr'\? Known: a2c"),
     (["train", "dog", "a2c"], r"no environment called 'dog'. Did you mean 'dag'\?"),

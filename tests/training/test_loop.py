@@ -21,10 +21,10 @@ from paircredit.weights import FixedTable, SigmoidTable
 DAG = DagConfig(depth=4).build()
 
 
-def begin(method, plan, seed=0, weights=None):
+def begin(method, plan, env=DAG):
     """Stacked method, environment and state of a single member."""
-    methods, envs = stack_members([method]), stack_members([DAG])
-    return methods, envs, start_members(methods, envs, plan, member_keys([seed]), weights)
+    methods, envs = stack_members([method]), stack_members([env])
+    return methods, envs, start_members(methods, envs, plan, member_keys([0]))
 
 
 def only_member(tree):
@@ -76,21 +76,26 @@ class TestStart:
 
 
 @pytest.fixture(scope="module")
-def chunk():
-    """Three online updates."""
-    methods, envs, state = begin(TestOnline.method, TestOnline.plan)
-    return run_chunk(methods, envs, TestOnline.plan, state)
+def three_updates():
+    """(state before, state after, summaries) of three online updates."""
+    with jax.enable_x64(True):
+        methods, envs, state = begin(TestOnline.method, TestOnline.plan, DagConfig(depth=4).build())
+        before = jax.tree.map(jnp.copy, state)
+        return before, *run_chunk(methods, envs, TestOnline.plan, state)
 
 
 class TestOnline:
-    plan = Plan(updates=3)
-    method = MetaPWR(InnerLoop(initial_scale=0.5, episodes=4), OuterLoop(learning_rate=0.1))
+    """In float64: behind a fresh Adam the first metagradient is small, and Adam would scale up its rounding."""
 
-    def test_learn_then_collect_then_judge(self, chunk):
+    plan = Plan(updates=3)
+    method = MetaPWR(InnerLoop(initial_scale=0.5, episodes=4), OuterLoop(learning_rate=0.1, initial_scale=1.0))
+
+    def test_learn_then_collect_then_judge(self, three_updates, x64):
         """The same three updates without scan, vmap and jit: η is judged by the batch that follows the update."""
-        state = start(self.method, DAG, self.plan, jax.random.key(0))
+        before, after, summaries = three_updates
+        env, state = DagConfig(depth=4).build(), only_member(before)
         learner, trajectory, key = state.learner, state.trajectory, state.key
-        collect = jax.jit(lambda learner, key: collect_episodes(self.method, learner, DAG, key))
+        collect = jax.jit(lambda learner, key: collect_episodes(self.method, learner, env, key))
         metagradient = jax.jit(lambda *a: explicit_one_step(self.method.problem(), *a).gradient)
         returns = []
         for _ in range(3):
@@ -101,20 +106,11 @@ class TestOnline:
             judged = self.method.outer_data(learner, trajectory)
             gradient = metagradient(learner.weights.parameters, kept.policy.parameters, kept.policy.state, kept, judged)
             learner = self.method.improve_weights(learner, gradient)
-        after, summaries = chunk
         np.testing.assert_allclose(summaries["episode_return"][0], returns, rtol=1e-5, atol=1e-6)
         assert_close(only_member(after.learner), learner)
         np.testing.assert_array_equal(after.trajectory.actions[0], trajectory.actions)
-
-    def test_the_form_of_the_metagradient_makes_no_difference(self, chunk):
-        outer = dataclasses.replace(self.method.outer, metagradient="autodiff")
-        methods, envs, state = begin(dataclasses.replace(self.method, outer=outer), self.plan)
-        after, _ = run_chunk(methods, envs, self.plan, state)
-        assert_close(after.learner, chunk[0].learner)
-
-    def test_weights_move(self, chunk):
-        before = begin(self.method, self.plan)[2].learner.weights.parameters.eta
-        assert np.abs(chunk[0].learner.weights.parameters.eta - before).max() > 0.05
+        moved = after.learner.weights.parameters.eta - before.learner.weights.parameters.eta
+        assert np.abs(moved).max() > 0.05
 
 
 def test_frozen_weights_are_handcrafted_weights():

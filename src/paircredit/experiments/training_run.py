@@ -41,16 +41,16 @@ def run_training(spec: TrainingSpec, folder: Path, progress: Progress) -> None:
     env = make_environment(spec.env, **spec.env_settings)
     method = replace_dotted(make_method(spec.method, spec.preset), spec.method_settings, spec.method)
     members = _members(spec, env, method, folder)
+    # What cannot start is refused before a folder is made.
+    learner = jax.eval_shape(members[0].method.init, jax.random.key(0), env)
+    exact = spec.protocol == "online" and hasattr(env, "model") and hasattr(learner.policy.parameters, "logits")
     plan = Plan(
         protocol=spec.protocol,
         updates=even_chunks(spec.updates, LARGEST_CHUNK),
         inner_updates=spec.inner_updates,
         learn_weights=spec.learn_weights,
-        probe=exact_return if hasattr(env, "model") and spec.protocol == "online" else None,
+        probe=exact_return if exact else None,
     )
-    jax.eval_shape(
-        members[0].method.init, jax.random.key(0), env
-    )  # what cannot start is refused before a folder is made
     writer = RunWriter(folder / spec.name, "training", as_json(spec))
     progress.begin(spec.name, spec.updates)
     stride = -(-spec.updates // METRIC_ROWS)
@@ -73,7 +73,7 @@ def run_training(spec: TrainingSpec, folder: Path, progress: Progress) -> None:
     except PaircreditError as error:
         writer.fail(str(error))
         raise
-    writer.finish(_arrays(state, members))
+    writer.finish(_arrays(state, members, spec.learn_weights))
     progress.end(spec.name)
 
 
@@ -167,6 +167,8 @@ def _members(spec: TrainingSpec, env: Environment, method: Any, folder: Path) ->
         if hasattr(method, "table"):  # as data, so that handcrafted and learned tables share a compiled program
             method = dataclasses.replace(method, table=handcrafted_weights(env).table)
         return [Member(seed, method, None, {}) for seed in spec.seeds]
+    if not hasattr(method, "table") and not learns_weights(method):
+        raise PaircreditError(f"{spec.method} has no pair weights, so it cannot use those in {spec.weights_from}.")
     source = folder / spec.weights_from
     tables = load_weights(source if source.exists() else Path(spec.weights_from), num_states(env.spec))
     members = []
@@ -203,12 +205,13 @@ def _rows(chunk: Chunk, members: list[Member], stride: int, per_update: int, hor
     return rows
 
 
-def _arrays(state: LoopState, members: list[Member]) -> dict[str, np.ndarray]:
+def _arrays(state: LoopState, members: list[Member], learned: bool) -> dict[str, np.ndarray]:
     arrays = {"seeds": np.array([member.seed for member in members])}
     for name in members[0].labels:
         arrays[f"label_{name}"] = np.array([member.labels[name] for member in members])
-    if hasattr(state.learner, "weights") and learns_weights(members[0].method) and members[0].table is None:
-        arrays["weights"] = np.asarray(jax.vmap(lambda w: w.matrix())(state.learner.weights.parameters))
-    if hasattr(state.learner, "policy"):
-        arrays["policy_logits"] = np.asarray(state.learner.policy.parameters.logits)
+    learner = state.learner
+    if learned and learns_weights(members[0].method) and hasattr(learner.weights.parameters, "matrix"):
+        arrays["weights"] = np.asarray(jax.vmap(lambda w: w.matrix())(learner.weights.parameters))
+    if hasattr(learner.policy.parameters, "logits"):
+        arrays["policy_logits"] = np.asarray(learner.policy.parameters.logits)
     return arrays

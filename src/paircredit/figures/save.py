@@ -28,7 +28,7 @@ def save_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
     make_folder(folder)
     paths = []
     try:
-        for name, content in _contents(runs):
+        for name, content in figure_files(runs):
             write_file(folder / name, content)
             paths.append(folder / name)
         if not paths:
@@ -41,7 +41,8 @@ def save_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
     return paths
 
 
-def _contents(runs: Sequence[Run]) -> Iterator[tuple[str, bytes]]:
+def figure_files(runs: Sequence[Run]) -> Iterator[tuple[str, bytes]]:
+    """Name and content of every figure and table that the runs allow."""
     for spec in FIGURES:
         figure = spec.draw(runs)
         if figure is not None:

@@ -43,6 +43,10 @@ class InnerLoop(eqx.Module):
     """β2 of Adam, decay of RMSProp (paper, DAG appendix; β1 is 0)."""
     epsilon: float = 1e-8
     """ε of Adam and RMSProp (paper, DAG appendix)."""
+    epsilon_root: float = 0.0
+    """Added inside the root of Adam; bounds the derivative of a step at gradients near 0 (our switch)."""
+    clip_norm: float | None = None
+    """Largest global norm of a gradient; none on the DAG (paper: 0.5 on Atari)."""
     initial_scale: float = 0.01
     """Deviation of the initial policy logits (the paper says random; our choice, see docs/reproduction.md)."""
     episodes: int = eqx.field(static=True, default=8)
@@ -59,15 +63,23 @@ class InnerLoop(eqx.Module):
     def build_optimiser(self, learning_rate: float | Array) -> Optimiser:
         """The chosen optimiser at the given step size."""
         if self.optimiser == "sgd":
-            return sgd(learning_rate, differentiate=self.differentiate)
+            return sgd(learning_rate, clip_norm=self.clip_norm, differentiate=self.differentiate)
         if self.optimiser == "rmsprop":
             return rmsprop(
                 learning_rate,
                 decay=self.second_moment_decay,
                 eps=self.epsilon,
+                clip_norm=self.clip_norm,
                 differentiate=self.differentiate,
             )
-        return adam(learning_rate, b2=self.second_moment_decay, eps=self.epsilon, differentiate=self.differentiate)
+        return adam(
+            learning_rate,
+            b2=self.second_moment_decay,
+            eps=self.epsilon,
+            eps_root=self.epsilon_root,
+            clip_norm=self.clip_norm,
+            differentiate=self.differentiate,
+        )
 
     @property
     def policy_optimiser(self) -> Optimiser:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
 from paircredit.estimators import lambda_advantages
-from paircredit.metagradient import autodiff_one_step, explicit_one_step
+from paircredit.metagradient import explicit_one_step
 from paircredit.metagradient.optimisers import Optimiser, adam
 from paircredit.methods.inner_loop import InnerLoop, Trained
 from paircredit.methods.policy_gradient import over_steps, policy_gradient_loss
@@ -58,8 +58,6 @@ class OuterLoop(eqx.Module):
     """ε of the outer Adam (paper, DAG appendix)."""
     initial_scale: float = 0.01
     """η starts uniform in ± this (paper, DAG appendix)."""
-    metagradient: Literal["explicit", "autodiff"] = eqx.field(static=True, default="explicit")
-    """Form of the one-step metagradient: the chain rule by hand or by JAX; same numbers."""
 
     @property
     def optimiser(self) -> Optimiser:
@@ -83,9 +81,7 @@ class OuterLoop(eqx.Module):
         return policy_gradient_loss(policy, data.trajectory, data.advantages, self.entropy_cost)
 
 
-def meta_learn(
-    method: MetaMethod, learner: Any, kept: InnerData, next_trajectory: Trajectory, form: str = "explicit"
-) -> Any:
+def meta_learn(method: MetaMethod, learner: Any, kept: InnerData, next_trajectory: Trajectory) -> Any:
     """η → η' by the one-step rule, once the batch that follows an inner update is there.
 
     Args:
@@ -93,10 +89,8 @@ def meta_learn(
         learner: after the inner update that `kept` came from.
         kept: what `method.learn` returned with it.
         next_trajectory: collected with the updated policy.
-        form: `explicit` or `autodiff`.
     """
-    one_step = explicit_one_step if form == "explicit" else autodiff_one_step
-    step = one_step(
+    step = explicit_one_step(
         method.problem(),
         learner.weights.parameters,
         kept.policy.parameters,

@@ -13,7 +13,7 @@ import numpy as np
 from paircredit.analysis.claims import Verdict
 from paircredit.analysis.dag_results import learning_curves
 from paircredit.envs.dag import acting_states
-from paircredit.figures.save import save_figures
+from paircredit.figures.save import figure_files
 from paircredit.runs.folder import make_folder, write_file
 from paircredit.runs.read import Run
 
@@ -31,7 +31,6 @@ def write_digest(runs: Sequence[Run], verdicts: Sequence[Verdict], folder: Path)
     Returns:
         The files that were written.
     """
-    make_folder(folder)
     contents = {
         "verdicts.csv": _csv(
             ["id", "status", "measured", "statement", "where"],
@@ -47,9 +46,12 @@ def write_digest(runs: Sequence[Run], verdicts: Sequence[Verdict], folder: Path)
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **weights)  # type: ignore[arg-type]
         contents["weights.npz"] = buffer.getvalue()
+    contents |= {f"figures/{name}": content for name, content in figure_files(runs)}
+    make_folder(folder)
+    make_folder(folder / "figures")
     for name, content in contents.items():
         write_file(folder / name, content)
-    return [folder / name for name in contents] + save_figures(runs, folder / "figures")
+    return [folder / name for name in contents]
 
 
 def _origin(run: Run) -> dict[str, object]:

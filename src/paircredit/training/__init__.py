@@ -1,6 +1,15 @@
 """Training: the one loop, rollouts, members."""
 
-from paircredit.training.loop import LoopState, Plan, learns_weights, run_chunk, start, start_members
+from paircredit.training.check import check_method
+from paircredit.training.loop import (
+    LoopState,
+    Plan,
+    inner_updates,
+    learns_weights,
+    run_chunk,
+    start,
+    start_members,
+)
 from paircredit.training.members import member_keys, stack_members
 from paircredit.training.rollout import collect_episodes
 from paircredit.training.train import Chunk, even_chunks, train
@@ -9,8 +18,10 @@ __all__ = [
     "Chunk",
     "LoopState",
     "Plan",
+    "check_method",
     "collect_episodes",
     "even_chunks",
+    "inner_updates",
     "learns_weights",
     "member_keys",
     "run_chunk",

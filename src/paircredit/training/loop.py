@@ -92,7 +92,7 @@ def online_iteration(method: Any, env: Environment, plan: Plan, state: LoopState
     learner, kept = method.learn(state.learner, state.trajectory)
     trajectory = collect_episodes(method, learner, env, rollout_key)
     if plan.learn_weights and learns_weights(method):
-        learner = meta_learn(method, learner, kept, trajectory, form=method.outer.metagradient)
+        learner = meta_learn(method, learner, kept, trajectory)
     return LoopState(learner, trajectory, key), summary
 
 
@@ -104,17 +104,7 @@ def reset_iteration(method: Any, env: Environment, plan: Plan, state: LoopState)
         fresh = replace(fresh, weights=state.learner.weights)
     meta = plan.learn_weights and learns_weights(method)
 
-    # Batch i is collected with θ_i, judges update i−1 and feeds update i. Of K+1 batches the first only feeds and the
-    # last only judges; its update is thrown away, which is cheaper than a second copy of the rollout in the program.
-    def inner_update(learner: Any, update_key: Array) -> tuple[Any, tuple]:
-        trajectory = collect_episodes(method, learner, env, update_key)
-        judged = method.outer_data(learner, trajectory) if meta else ()
-        learner, kept = method.learn(learner, trajectory)
-        return learner, (kept, judged, mean_return(trajectory))
-
-    learner, (kept, judged, returns) = jax.lax.scan(
-        inner_update, fresh, jax.random.split(inner_key, plan.inner_updates + 1)
-    )
+    learner, kept, judged, returns = inner_updates(method, env, fresh, inner_key, plan.inner_updates, judge=meta)
     summary = {"episode_return": returns[-1]}
     if plan.probe is not None:
         summary |= plan.probe(method, learner, env)
@@ -124,12 +114,42 @@ def reset_iteration(method: Any, env: Environment, plan: Plan, state: LoopState)
             learner.weights.parameters,
             fresh.policy.parameters,
             fresh.policy.state,
-            jax.tree.map(lambda x: x[:-1], kept),
-            jax.tree.map(lambda x: x[1:], judged),
+            kept,
+            judged,
         )
         learner = method.improve_weights(learner, gradient)
         summary |= {"outer_loss": loss, "metagradient_norm": global_norm(gradient)}
     return LoopState(learner, (), key), summary
+
+
+def inner_updates(
+    method: Any, env: Environment, learner: Any, key: Key[Array, ""], count: int, *, judge: bool = True
+) -> tuple[Any, PyTree, PyTree, Float[Array, " count_plus_1"]]:
+    """Some inner updates in a row, with all that a metagradient through them needs.
+
+    Batch i is collected with θ_i, judges update i−1 and feeds update i. Of K+1 batches the first only feeds and the
+    last only judges; its update is thrown away, which is cheaper than a second copy of the rollout in the program.
+
+    Args:
+        method: what learns.
+        env: where.
+        learner: θ_0.
+        key: of the batches.
+        count: the number K of updates.
+        judge: whether outer data are wanted.
+
+    Returns:
+        The learner behind the last batch; inner and outer data of the K updates, stacked; mean returns of the batches.
+    """
+
+    def update(before: Any, batch_key: Array) -> tuple[Any, tuple]:
+        trajectory = collect_episodes(method, before, env, batch_key)
+        judged = method.outer_data(before, trajectory) if judge else ()
+        after, kept = method.learn(before, trajectory)
+        return after, (kept, judged, mean_return(trajectory))
+
+    learner, (kept, judged, returns) = jax.lax.scan(update, learner, jax.random.split(key, count + 1))
+    return learner, jax.tree.map(lambda x: x[:-1], kept), jax.tree.map(lambda x: x[1:], judged), returns
 
 
 def mean_return(trajectory: Trajectory) -> Float[Array, ""]:
