@@ -133,7 +133,7 @@ def test_pwr_credits_pairs_with_an_outer_product(cases, x64):
     np.testing.assert_allclose(case.explicit.gradient.eta, expected, rtol=1e-9, atol=1e-15)
 
 
-@every_case
+@pytest.mark.parametrize("method, setting", [("pwr", "plain"), ("pwtd", "through the statistics")])
 def test_the_gradient_of_the_weights_is_credit_times_signal(cases, method, setting, x64):
     """Rank one for every episode, and credit is taken through the standardisation."""
     case = cases(method, setting)
