@@ -62,10 +62,14 @@ class MetaLag(eqx.Module):
         value = self.inner.improve_value(learner.value, trajectory, returns)
         return MetaLagLearner(policy, value, learner.weights), kept
 
-    def advantages(self, f, data, detached=None):
-        """Ψ of a batch; statistics of a standardisation come from `detached` where it is given."""
-        raw = jax.vmap(pairwise_sum)(jax.vmap(f)(data.trajectory.observations), data.signal, data.trajectory.valid)
-        return self.inner.prepare(raw - data.baseline, data.trajectory, statistics_of=detached)
+    def raw_advantages(self, f, data):
+        """Σ_k f(k−t) δ_k for every step of a batch."""
+        return jax.vmap(pairwise_sum)(jax.vmap(f)(data.trajectory.observations), data.signal, data.trajectory.valid)
+
+    def advantages(self, f, data, fixed=None):
+        """Ψ of a batch; the statistics of a standardisation are taken at `fixed` where it is given."""
+        source = None if fixed is None else self.raw_advantages(fixed, data)
+        return self.inner.prepare(self.raw_advantages(f, data), data.trajectory, statistics_of=source)
 
     def inner_loss(self, policy, data, advantages):
         """What the inner update descends."""

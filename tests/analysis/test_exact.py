@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from paircredit.analysis import exact
-from paircredit.envs import DagConfig, UmbrellaConfig
+from paircredit.envs import DagConfig, TabularModel, UmbrellaConfig
 from paircredit.methods import A2C, InnerLoop
 from paircredit.networks import PolicyTable
 from paircredit.training import collect_episodes
@@ -129,6 +129,23 @@ class TestOptimalValues:
         assert (best >= exact.policy_values(dag, jnp.asarray(logits), DISCOUNT) - 1e-6).all()
         returns = [discounted(path) for _, path in dag_paths[0]]
         np.testing.assert_allclose(best[0], max(returns), rtol=1e-6)
+
+
+def test_what_is_not_allowed_does_not_count():
+    """One decision; action 1 would pay best but is illegal."""
+    model = TabularModel(
+        next_state=jnp.array([[1, 1, 1], [1, 1, 1]]),
+        reward_mean=jnp.array([[2.0, 9.0, 3.0], [0.0, 0.0, 0.0]]),
+        reward_variance=jnp.zeros((2, 3)),
+        legal=jnp.array([[True, False, True], [True, True, True]]),
+        start=0,
+        horizon=1,
+    )
+    uniform = jnp.zeros((2, 3))
+    assert exact.optimal_values(model)[0] == 3
+    assert exact.expected_return(model, uniform) == 2.5
+    np.testing.assert_allclose(exact.policy_gradient(model, uniform), [[-0.25, 0, 0.25], [0, 0, 0]])
+    np.testing.assert_allclose(exact.weighted_values(model, uniform, jnp.full((2, 2), 2.0)), [5, 0])
 
 
 class TestWeightedValues:

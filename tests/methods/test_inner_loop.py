@@ -107,6 +107,15 @@ def test_the_named_optimiser_is_used_with_its_settings(name, first_step):
     np.testing.assert_allclose(optimiser.update(gradient, optimiser.init(gradient))[0], [-first_step], rtol=1e-5)
 
 
+def test_a_clip_and_an_epsilon_inside_the_root():
+    gradient = jnp.array([3.0, -4.0])  # norm 5
+    clipped = InnerLoop(optimiser="sgd", clip_norm=1.0).build_optimiser(0.1)
+    np.testing.assert_allclose(clipped.update(gradient, clipped.init(gradient))[0], [-0.06, 0.08], rtol=1e-5)
+    adam = InnerLoop(epsilon_root=7.0).build_optimiser(0.1)
+    expected = [-0.1 * 3 / np.sqrt(9 + 7), 0.1 * 4 / np.sqrt(16 + 7)]
+    np.testing.assert_allclose(adam.update(gradient, adam.init(gradient))[0], expected, rtol=1e-4)
+
+
 def test_the_defaults_are_those_of_the_paper():
     inner = InnerLoop()
     assert (inner.learning_rate, inner.discount, inner.entropy_cost, inner.episodes) == (0.01, 1.0, 0.001, 8)

@@ -22,9 +22,9 @@ class Wrong(MetaPWTD):
     def problem(self):
         right = super().problem()
 
-        def advantages(weights, data, detached):
-            psi = right.advantages(weights, data, detached)
-            return psi + jax.lax.stop_gradient(psi) if detached is None else 2 * psi
+        def advantages(weights, data, fixed):
+            psi = right.advantages(weights, data, fixed)
+            return psi + jax.lax.stop_gradient(psi) if fixed is None else 2 * psi
 
         return right._replace(advantages=advantages)
 

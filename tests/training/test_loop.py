@@ -88,7 +88,10 @@ class TestOnline:
     """In float64: behind a fresh Adam the first metagradient is small, and Adam would scale up its rounding."""
 
     plan = Plan(updates=3)
-    method = MetaPWR(InnerLoop(initial_scale=0.5, episodes=4), OuterLoop(learning_rate=0.1, initial_scale=1.0))
+    method = MetaPWR(
+        InnerLoop(initial_scale=0.5, episodes=4, learning_rate=1.0),  # an update shows in the very next batch
+        OuterLoop(learning_rate=0.1, initial_scale=1.0),
+    )
 
     def test_learn_then_collect_then_judge(self, three_updates, x64):
         """The same three updates without scan, vmap and jit: η is judged by the batch that follows the update."""

@@ -116,7 +116,7 @@ class TestStacking:
             stack_members(members)
 
     def test_different_shapes_are_refused(self):
-        with refused("(10, 10)", "(46, 46)"):
+        with refused("[10,10]", "[46,46]"):
             stack_members([HPWR(table=jnp.ones((10, 10))), HPWR(table=jnp.ones((46, 46)))])
 
     def test_the_original_is_left_alone(self):

@@ -83,4 +83,4 @@ def weighted_values(
 
 
 def _stays(model: TabularModel) -> Bool[Array, "S A"]:
-    return model.next_state == jnp.arange(model.next_state.shape[0])[:, None]
+    return model.next_state == jnp.arange(model.next_state.shape[0], dtype=model.next_state.dtype)[:, None]

@@ -25,7 +25,7 @@ from paircredit.types import TimeStep
 SignRule = Literal["action", "random"]
 
 LARGEST_DEPTH = 40
-"""Above this the transition table alone would need more than a hundred megabytes."""
+"""Above this the tables of the environment would need more than a hundred megabytes."""
 
 
 class Dag(eqx.Module):

@@ -65,10 +65,10 @@ class Umbrella(eqx.Module):
     def model(self) -> TabularModel:
         """The same day as tables."""
         count = 2 * self.horizon
-        state = jnp.arange(count)
+        state = jnp.arange(count, dtype=jnp.int32)
         time = (state + 1) // 2
         end = (state == count - 1) | (time >= self.length)
-        choice = jnp.where((state == 0)[:, None], jnp.arange(2), ((state + 1) % 2)[:, None])
+        choice = jnp.where((state == 0)[:, None], jnp.arange(2, dtype=jnp.int32), ((state + 1) % 2)[:, None])
         last = (time + 1 == self.length)[:, None]
         onward = jnp.where(last, count - 1, 2 * (time + 1)[:, None] - 1 + choice)
         stays = end[:, None]

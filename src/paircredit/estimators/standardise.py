@@ -35,8 +35,12 @@ def standardise(
     if not differentiate_statistics or statistics_of is not None:
         source = jax.lax.stop_gradient(source)
     count = jnp.maximum(jnp.sum(jnp.where(mask, 1.0, 0.0).astype(x.dtype)), 1.0)
-    mean = jnp.sum(jnp.where(mask, source, 0.0)) / count
-    variance = jnp.sum(jnp.square(jnp.where(mask, source - mean, 0.0))) / count
+    # Everything is measured from one of the entries, so that the mean of equal numbers is that number exactly.
+    origin = jax.lax.stop_gradient(jnp.max(jnp.where(mask, source, -jnp.inf)))
+    origin = jnp.where(jnp.any(mask), origin, 0.0)
+    shifted = jnp.where(mask, source - origin, 0.0)
+    mean = jnp.sum(shifted) / count
+    variance = jnp.sum(jnp.square(jnp.where(mask, shifted - mean, 0.0))) / count
     positive = variance > 0
     deviation = jnp.where(positive, jnp.sqrt(jnp.where(positive, variance, 1.0)), 0.0)
-    return jnp.where(mask, (jnp.where(mask, x, 0.0) - mean) / (deviation + epsilon), 0.0)
+    return jnp.where(mask, (jnp.where(mask, x - origin, 0.0) - mean) / (deviation + epsilon), 0.0)

@@ -56,7 +56,7 @@ def check_metagradient(
         directions: how many.
         step: of the differences, relative to directions of length 1.
     """
-    if not any(x.dtype == jnp.float64 for x in jax.tree.leaves(eta)):
+    if not all(x.dtype == jnp.float64 for x in jax.tree.leaves(eta)):
         raise PaircreditError(
             "A finite-difference check needs float64: wrap it in `with jax.enable_x64(True):` "
             "and make the parameters inside."

@@ -20,27 +20,27 @@ class MetaProblem(NamedTuple):
     what makes the metagradient first order: nothing here differentiates a rollout, a value function or an entropy.
 
     Attributes:
-        advantages: (η, inner data, detached) → the advantages of the inner batch. `detached` holds the advantages from
-            which constants (the statistics of a standardisation) are to be taken, or None to take them from the result.
+        advantages: (η, inner data, fixed) → the advantages of the inner batch. What is not differentiated on purpose
+            (the statistics of a standardisation) is taken at the η called `fixed`, or at η itself where that is None.
         inner_loss: (policy, inner data, advantages) → the loss whose gradient moves the policy.
         optimiser: the inner optimiser.
         outer_loss: (policy, outer data) → the regular policy-gradient loss.
     """
 
-    advantages: Callable[[PyTree, PyTree, Array | None], Array]
+    advantages: Callable[[PyTree, PyTree, PyTree | None], Array]
     inner_loss: Callable[[PyTree, PyTree, Array], Float[Array, ""]]
     optimiser: Optimiser
     outer_loss: Callable[[PyTree, PyTree], Float[Array, ""]]
 
 
 class Tape(NamedTuple):
-    """What one evaluation of the objective went through: advantages and policy gradients of every inner update.
+    """What one evaluation of the objective went through: its η, and the policy gradients of every inner update.
 
     Hand it to another evaluation and whatever is not differentiated is taken from it: finite differences then move
     exactly what the derivative moves.
     """
 
-    advantages: Array
+    eta: PyTree
     gradients: PyTree
 
 
@@ -71,10 +71,8 @@ def unrolled_objective(
     Returns:
         The objective and the tape of this evaluation.
     """
-    if tape is None:
-        advantages = jax.vmap(lambda data: problem.advantages(eta, data, None))(inner)
-    else:
-        advantages = jax.vmap(lambda data, fixed: problem.advantages(eta, data, fixed))(inner, tape.advantages)
+    fixed = None if tape is None else tape.eta
+    advantages = jax.vmap(lambda data: problem.advantages(eta, data, fixed))(inner)
 
     def update(carry: tuple[PyTree, PyTree], step: tuple) -> tuple[tuple[PyTree, PyTree], tuple]:
         theta, state = carry
@@ -86,4 +84,4 @@ def unrolled_objective(
 
     detached = None if tape is None else tape.gradients
     _, (losses, gradients) = jax.lax.scan(update, (policy, optimiser_state), (inner, advantages, outer, detached))
-    return jnp.sum(losses), Tape(advantages, gradients)
+    return jnp.sum(losses), Tape(eta, gradients)

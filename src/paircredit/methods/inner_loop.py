@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from paircredit.errors import unknown_name
 from paircredit.estimators import discounted_returns, standardise
 from paircredit.metagradient.optimisers import Differentiate, Optimiser, adam, apply_updates, rmsprop, sgd
 from paircredit.methods.policy_gradient import mean_over_valid, over_steps, policy_gradient_loss
@@ -72,6 +73,8 @@ class InnerLoop(eqx.Module):
                 clip_norm=self.clip_norm,
                 differentiate=self.differentiate,
             )
+        if self.optimiser != "adam":
+            raise unknown_name("optimiser", self.optimiser, ("adam", "rmsprop", "sgd"))
         return adam(
             learning_rate,
             b2=self.second_moment_decay,

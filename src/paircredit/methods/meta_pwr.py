@@ -79,9 +79,12 @@ class MetaPWR(eqx.Module):
     def problem(self) -> MetaProblem:
         """η enters through the weighted returns."""
 
-        def advantages(weights: PairWeights, data: InnerData, detached: Array | None) -> Array:
-            raw = self._weighted_returns(weights, data) - data.baseline
-            return self.inner.prepare(raw, data.trajectory, statistics_of=detached)
+        def raw(weights: PairWeights, data: InnerData) -> Array:
+            return self._weighted_returns(weights, data) - data.baseline
+
+        def advantages(weights: PairWeights, data: InnerData, fixed: PairWeights | None) -> Array:
+            source = None if fixed is None else raw(fixed, data)
+            return self.inner.prepare(raw(weights, data), data.trajectory, statistics_of=source)
 
         return MetaProblem(
             advantages=advantages,

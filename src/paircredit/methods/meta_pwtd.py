@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import Environment
 from paircredit.estimators import pairwise_sum, td_errors
+from paircredit.estimators.shapes import expect_shape
 from paircredit.metagradient import MetaProblem
 from paircredit.methods.acting import logits_of_policy, no_memory
 from paircredit.methods.inner_loop import InnerLoop, Trained
@@ -50,7 +51,10 @@ class MetaPWTD(eqx.Module):
     def init(self, key: Key[Array, ""], env: Environment) -> MetaPWTDLearner:
         """A nearly uniform policy, a value function of zeros (or the fixed one), and weights near ½."""
         policy_key, weights_key = jax.random.split(key)
-        value = value_for(env.spec) if self.fixed_value is None else ValueTable(self.fixed_value)
+        value = value_for(env.spec)
+        if self.fixed_value is not None:
+            expect_shape(f"The fixed value function for {env.spec.name}", self.fixed_value, (num_states(env.spec),))
+            value = ValueTable(self.fixed_value)
         return MetaPWTDLearner(
             policy=self.inner.trained_policy(policy_for(policy_key, env.spec, self.inner.initial_scale)),
             value=self.inner.trained_value(value),
@@ -75,10 +79,13 @@ class MetaPWTD(eqx.Module):
     def problem(self) -> MetaProblem:
         """η enters through the weights of the TD errors."""
 
-        def advantages(weights: PairWeights, data: InnerData, detached: Array | None) -> Array:
+        def raw(weights: PairWeights, data: InnerData) -> Array:
             pairs = jax.vmap(weights)(data.trajectory.observations)
-            raw = jax.vmap(pairwise_sum)(pairs, data.signal, data.trajectory.valid) - data.baseline
-            return self.inner.prepare(raw, data.trajectory, statistics_of=detached)
+            return jax.vmap(pairwise_sum)(pairs, data.signal, data.trajectory.valid) - data.baseline
+
+        def advantages(weights: PairWeights, data: InnerData, fixed: PairWeights | None) -> Array:
+            source = None if fixed is None else raw(fixed, data)
+            return self.inner.prepare(raw(weights, data), data.trajectory, statistics_of=source)
 
         return MetaProblem(
             advantages=advantages,

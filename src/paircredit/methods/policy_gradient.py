@@ -36,11 +36,12 @@ def policy_gradient_loss(
     Args:
         policy: observation → logits.
         trajectory: a batch of episodes.
-        advantages: Ψ, zero or anything on padding.
+        advantages: Ψ; on padding it may be anything.
         entropy_cost: β.
     """
     states = jax.tree.map(lambda x: x[:, :-1], trajectory.observations)
     log_probs = legal_log_probs(over_steps(policy, states), trajectory.legal)
     taken = jnp.take_along_axis(log_probs, trajectory.actions[..., None], axis=-1)[..., 0]
     entropy = -jnp.sum(jnp.where(trajectory.legal, jnp.exp(log_probs) * log_probs, 0.0), axis=-1)
-    return -mean_over_valid(advantages * taken + entropy_cost * entropy, trajectory.valid)
+    credited = jnp.where(trajectory.valid, advantages, 0.0)
+    return -mean_over_valid(credited * taken + entropy_cost * entropy, trajectory.valid)

@@ -97,7 +97,10 @@ def online_iteration(method: Any, env: Environment, plan: Plan, state: LoopState
 
 
 def reset_iteration(method: Any, env: Environment, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:
-    """Forget θ and the value functions, make K inner updates, then one outer update through all of them."""
+    """Forget θ and the value functions, make K inner updates, then one outer update through all of them.
+
+    The return that is recorded is that of θ_K; the learner that comes back has made one update more.
+    """
     init_key, inner_key, key = jax.random.split(state.key, 3)
     fresh = method.init(init_key, env)
     if hasattr(fresh, "weights"):
@@ -161,7 +164,7 @@ def mean_return(trajectory: Trajectory) -> Float[Array, ""]:
 def start_members(
     methods: PyTree, envs: PyTree, plan: Plan, keys: Key[Array, " M"], weights: PyTree = None
 ) -> LoopState:
-    """`start` for every member.
+    """`start` for every member. Compiled by itself: inside a `jit` of your own, map `start`.
 
     Args:
         methods: the members' hyperparameters, stacked.

@@ -20,12 +20,12 @@ def stack_members(members: Sequence[Any]) -> Any:
     """
     if not members:
         raise PaircreditError("There are no members to train.")
-    first: Any = jax.tree.structure(members[0])
+    first = members[0]
     for member in members[1:]:
-        if jax.tree.structure(member) != first:
+        if _structure(member) != _structure(first):
             raise PaircreditError(
-                "Members of one program must agree in everything that is not a number to be traced; "
-                f"{members[0]!r} and {member!r} do not."
+                "Members of one program must agree in everything that is not a number to be traced, shapes included; "
+                f"{_one_line(first)} and {_one_line(member)} do not."
             )
     return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *members)
 
@@ -33,3 +33,11 @@ def stack_members(members: Sequence[Any]) -> Any:
 def member_keys(seeds: Sequence[int]) -> Key[Array, " M"]:
     """One generator per seed; a member's draws do not depend on who trains beside it."""
     return jnp.stack([jax.random.key(seed) for seed in seeds])
+
+
+def _structure(member: Any) -> tuple[Any, list[tuple[int, ...]]]:
+    return jax.tree.structure(member), [jnp.shape(leaf) for leaf in jax.tree.leaves(member)]
+
+
+def _one_line(member: Any) -> str:
+    return " ".join(repr(member).split())

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool
 
-from paircredit.errors import PaircreditError
-from paircredit.training.loop import LoopState, Plan, run_chunk, start_members
+from paircredit.errors import PaircreditError, unknown_name
+from paircredit.training.loop import LoopState, Plan, Protocol, run_chunk, start_members
 from paircredit.training.members import member_keys, stack_members
 from paircredit.types import PyTree
 
@@ -58,6 +60,12 @@ def train(
             f"There are {len(methods)} methods, {len(envs)} environments and {len(seeds)} seeds; "
             "each member needs one of each."
         )
+    if plan.updates < 1 or total_updates < 0:
+        raise PaircreditError(f"A chunk of {plan.updates} updates, {total_updates} in all, cannot be trained.")
+    if plan.protocol not in get_args(Protocol):
+        raise unknown_name("protocol", plan.protocol, get_args(Protocol))
+    if any(leaf.shape[0] != len(seeds) for leaf in jax.tree.leaves(weights)):
+        raise PaircreditError(f"The weights to start from need a leading axis of {len(seeds)}, one entry per member.")
     stacked_methods, stacked_envs = stack_members(methods), stack_members(envs)
     state = start_members(stacked_methods, stacked_envs, plan, member_keys(seeds), weights)
     done = 0
@@ -71,6 +79,7 @@ def train(
         state, summaries = run_chunk(stacked_methods, stacked_envs, chunk_plan, state)
         fetched = {name: np.asarray(x) for name, x in jax.device_get(summaries).items()}
         _refuse_not_finite(fetched, done, seeds)
+        _refuse_lost_learners(state.learner, done + size, seeds)
         if on_chunk is not None:
             on_chunk(Chunk(done, fetched, state))
         done += size
@@ -86,6 +95,23 @@ def even_chunks(total_updates: int, most: int) -> int:
         if total_updates % size == 0:
             return size
     return min(most, total_updates)
+
+
+@jax.jit
+def _finite(learner: PyTree) -> Bool[Array, " M"]:
+    """Whether every number of each member's learner is finite."""
+    floats = [leaf for leaf in jax.tree.leaves(learner) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    whole = [jnp.all(jnp.isfinite(leaf), axis=tuple(range(1, leaf.ndim))) for leaf in floats]
+    return jnp.all(jnp.stack(whole), axis=0)
+
+
+def _refuse_lost_learners(learner: PyTree, done: int, seeds: Sequence[int]) -> None:
+    lost = np.flatnonzero(~np.asarray(_finite(learner)))
+    if len(lost):
+        raise PaircreditError(
+            f"The learner with seed {seeds[int(lost[0])]} has NaN or infinite parameters after {done} updates; "
+            "lower the learning rates."
+        )
 
 
 def _refuse_not_finite(summaries: dict[str, np.ndarray], done: int, seeds: Sequence[int]) -> None:

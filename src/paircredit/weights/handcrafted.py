@@ -38,4 +38,5 @@ def handcrafted_dag_weights(env: Dag) -> FixedTable:
 def handcrafted_umbrella_weights(env: Umbrella) -> FixedTable:
     """w_{0T} = 1, the evening's reward for the morning's decision, and 0 for every other pair."""
     count = 2 * env.horizon
+    check_table_size(count)
     return FixedTable(jnp.zeros((count, count)).at[0, count - 1].set(1.0))
