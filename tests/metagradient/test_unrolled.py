@@ -47,7 +47,8 @@ def test_early_updates_carry_metagradient(x64):
     # What the second loss adds consists of its own update and of its way back through the first.
     gradients = jax.grad(case.problem.inner_loss)(
         case.policy,
-        *jax.tree.map(lambda x: x[0], (case.inner, unrolled_objective(case.problem, *case[1:])[1].advantages)),
+        first_batch := jax.tree.map(lambda x: x[0], case.inner),
+        case.problem.advantages(case.eta, first_batch, None),
     )
     updates, state = case.problem.optimiser.update(gradients, case.state)
     theta = jax.tree.map(lambda p, u: p + u, case.policy, updates)
