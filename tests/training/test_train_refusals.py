@@ -39,5 +39,5 @@ def test_weights_need_one_entry_per_member(users_view: None) -> None:
 def test_a_lost_learner_is_noticed_even_when_its_returns_look_fine() -> None:
     method = make_method("a2c", "probe")
     lost = dataclasses.replace(method, inner=dataclasses.replace(method.inner, learning_rate=float("nan")))
-    with pytest.raises(PaircreditError, match="seed 7 has NaN or infinite parameters"):
+    with pytest.raises(PaircreditError, match="seed 7 is NaN or infinite after 2 updates"):
         train([method, lost], [ENV] * 2, [6, 7], Plan(updates=2), 2)

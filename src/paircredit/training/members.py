@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Key
 
 from paircredit.errors import PaircreditError
@@ -27,7 +28,7 @@ def stack_members(members: Sequence[Any]) -> Any:
                 "Members of one program must agree in everything that is not a number to be traced, shapes included; "
                 f"{_one_line(first)} and {_one_line(member)} do not."
             )
-    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *members)
+    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack([np.asarray(leaf) for leaf in leaves])), *members)
 
 
 def member_keys(seeds: Sequence[int]) -> Key[Array, " M"]:

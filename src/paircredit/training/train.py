@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, get_args
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool
 
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.training.loop import LoopState, Plan, Protocol, run_chunk, start_members
@@ -97,21 +95,15 @@ def even_chunks(total_updates: int, most: int) -> int:
     return min(most, total_updates)
 
 
-@jax.jit
-def _finite(learner: PyTree) -> Bool[Array, " M"]:
-    """Whether every number of each member's learner is finite."""
-    floats = [leaf for leaf in jax.tree.leaves(learner) if jnp.issubdtype(leaf.dtype, jnp.floating)]
-    whole = [jnp.all(jnp.isfinite(leaf), axis=tuple(range(1, leaf.ndim))) for leaf in floats]
-    return jnp.all(jnp.stack(whole), axis=0)
-
-
 def _refuse_lost_learners(learner: PyTree, done: int, seeds: Sequence[int]) -> None:
-    lost = np.flatnonzero(~np.asarray(_finite(learner)))
-    if len(lost):
-        raise PaircreditError(
-            f"The learner with seed {seeds[int(lost[0])]} has NaN or infinite parameters after {done} updates; "
-            "lower the learning rates."
-        )
+    """The policies are looked at on the host: they are small, and a program of its own would have to be compiled."""
+    for leaf in jax.tree.leaves(jax.device_get(learner.policy.parameters)):
+        lost = np.flatnonzero(~np.isfinite(leaf).reshape(len(seeds), -1).all(axis=1))
+        if len(lost):
+            raise PaircreditError(
+                f"The policy of the member with seed {seeds[int(lost[0])]} is NaN or infinite after {done} updates; "
+                "lower the learning rates."
+            )
 
 
 def _refuse_not_finite(summaries: dict[str, np.ndarray], done: int, seeds: Sequence[int]) -> None:
