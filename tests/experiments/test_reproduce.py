@@ -62,6 +62,23 @@ def test_learned_weights_moved_the_right_way_even_at_this_size(reproduction) -> 
     assert np.abs(untouched - 0.5).max() < 0.0026, "columns without a reward get no signal"
 
 
+def test_weights_are_kept_over_training(reproduction) -> None:
+    arrays = pick(find_runs(reproduction.folder), "reset", 4, "meta-pwr").arrays()
+    assert arrays["snapshot_updates"][-1] == 200
+    np.testing.assert_allclose(arrays["snapshots"][-1], arrays["weights"], atol=1e-3)
+
+
+def test_snapshots_follow_the_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paircredit.experiments.training_run.LARGEST_CHUNK", 10)
+    spec = TrainingSpec("run", "dag", "meta-pwr", 60, (0,), {"depth": 4}, protocol="reset", inner_updates=2)
+    run_training(spec, tmp_path, Silent())
+    arrays, pairs = read_run(tmp_path / "run").arrays(), pair_sets(4)
+    np.testing.assert_array_equal(arrays["snapshot_updates"], [10, 20, 30, 40, 50, 60])
+    moved = np.abs(arrays["snapshots"][:, 0].astype(float) - 0.5)[:, pairs.second_phase].mean(axis=1)
+    assert moved[-1] > 2 * moved[0]
+    np.testing.assert_allclose(arrays["snapshots"][-1], arrays["weights"], atol=1e-3)
+
+
 def test_claims_on_a_smoke_run_fail_none(reproduction) -> None:
     verdicts = {verdict.id: verdict.status for verdict in judge_all(find_runs(reproduction.folder))}
     assert verdicts["U1"] == verdicts["D1"] == verdicts["D3"] == "holds"

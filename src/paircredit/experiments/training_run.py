@@ -26,6 +26,9 @@ from paircredit.training import Chunk, LoopState, Plan, even_chunks, learns_weig
 from paircredit.weights import FixedTable, SigmoidTable, handcrafted_weights
 
 LARGEST_CHUNK = 250
+SNAPSHOTS = 10
+LARGEST_SNAPSHOTS = 2**24
+"""Snapshots of the weights are kept over training where all of them together have no more entries than this."""
 METRIC_ROWS = 2_500
 """Rows per member that a metrics file is to hold at most; longer runs record means over several updates."""
 
@@ -56,7 +59,13 @@ def run_training(spec: TrainingSpec, folder: Path, progress: Progress) -> None:
     stride = -(-spec.updates // METRIC_ROWS)
     per_update = method.episodes * (1 if spec.protocol == "online" else spec.inner_updates + 1)
 
+    snapshots: list[tuple[int, np.ndarray]] = []
+    stops = set(np.linspace(plan.updates, spec.updates, SNAPSHOTS).astype(int) // plan.updates)
+
     def record(chunk: Chunk) -> None:
+        if chunk.first_update // plan.updates + 1 in stops and _may_be_kept(chunk.state, method, spec.learn_weights):
+            done = min(chunk.first_update + plan.updates, spec.updates)
+            snapshots.append((done, _weight_tables(chunk.state).astype(np.float16)))
         writer.append(_rows(chunk, members, stride, per_update, env.spec.horizon))
         progress.advance(next(iter(chunk.summaries.values())).shape[1])
 
@@ -73,7 +82,7 @@ def run_training(spec: TrainingSpec, folder: Path, progress: Progress) -> None:
     except PaircreditError as error:
         writer.fail(str(error))
         raise
-    writer.finish(_arrays(state, members, spec.learn_weights))
+    writer.finish(_arrays(state, members, spec.learn_weights) | _snapshot_arrays(snapshots))
     progress.end(spec.name)
 
 
@@ -211,7 +220,27 @@ def _arrays(state: LoopState, members: list[Member], learned: bool) -> dict[str,
         arrays[f"label_{name}"] = np.array([member.labels[name] for member in members])
     learner = state.learner
     if learned and learns_weights(members[0].method) and hasattr(learner.weights.parameters, "matrix"):
-        arrays["weights"] = np.asarray(jax.vmap(lambda w: w.matrix())(learner.weights.parameters))
+        arrays["weights"] = _weight_tables(state)
     if hasattr(learner.policy.parameters, "logits"):
         arrays["policy_logits"] = np.asarray(learner.policy.parameters.logits)
     return arrays
+
+
+def _weight_tables(state: LoopState) -> np.ndarray:
+    return np.asarray(jax.vmap(lambda w: w.matrix())(state.learner.weights.parameters))
+
+
+def _may_be_kept(state: LoopState, method: Method, learned: bool) -> bool:
+    if not (learned and learns_weights(method) and hasattr(state.learner.weights.parameters, "matrix")):
+        return False
+    entries = sum(leaf.size for leaf in jax.tree.leaves(state.learner.weights.parameters))
+    return SNAPSHOTS * entries <= LARGEST_SNAPSHOTS
+
+
+def _snapshot_arrays(snapshots: list[tuple[int, np.ndarray]]) -> dict[str, np.ndarray]:
+    if not snapshots:
+        return {}
+    return {
+        "snapshots": np.stack([weights for _, weights in snapshots]),
+        "snapshot_updates": np.array([update for update, _ in snapshots]),
+    }

@@ -2,7 +2,7 @@
 
 RUN/manifest.json   what was run, with what, how long; sizes and SHA-256 sums of the other files; its own sum
 RUN/metrics.jsonl   one JSON object a line, appended once per chunk
-RUN/arrays.npz      learned weights and other arrays, without pickle
+RUN/arrays.npz      learned weights, also over training, and other arrays, without pickle
 """
 
 from __future__ import annotations
