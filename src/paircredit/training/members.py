@@ -28,12 +28,19 @@ def stack_members(members: Sequence[Any]) -> Any:
                 "Members of one program must agree in everything that is not a number to be traced, shapes included; "
                 f"{_one_line(first)} and {_one_line(member)} do not."
             )
-    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack([np.asarray(leaf) for leaf in leaves])), *members)
+    return jax.tree.map(_stack, *members)
 
 
 def member_keys(seeds: Sequence[int]) -> Key[Array, " M"]:
     """One generator per seed; a member's draws do not depend on who trains beside it."""
     return jnp.stack([jax.random.key(seed) for seed in seeds])
+
+
+def _stack(*leaves: Any) -> Array:
+    """On the host, which saves compiling a program for every shape; random keys cannot leave the device."""
+    if hasattr(leaves[0], "dtype") and jnp.issubdtype(leaves[0].dtype, jax.dtypes.prng_key):
+        return jnp.stack(leaves)
+    return jnp.asarray(np.stack([np.asarray(leaf) for leaf in leaves]))
 
 
 def _structure(member: Any) -> tuple[Any, list[tuple[int, ...]]]:
