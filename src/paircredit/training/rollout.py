@@ -17,8 +17,8 @@ from paircredit.types import PyTree, TimeStep, Trajectory
 def collect_episodes(method: Method, learner: Any, env: Environment, key: Key[Array, ""]) -> Trajectory:
     """`method.episodes` whole episodes with the learner's policy, padded to the environment's horizon.
 
-    The noise that picks the actions is drawn before the loop over time, in one go: inside it, the generator would cost
-    more than everything else a small environment does.
+    The noise that picks the actions is drawn before the loop over time, in one call of the generator and not in one
+    per step.
     """
     spec, count = env.spec, method.episodes
     reset_key, action_key, step_key = jax.random.split(key, 3)
