@@ -6,7 +6,7 @@ from typing import Any
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, UInt8
 
 from paircredit.errors import PaircreditError
 
@@ -27,6 +27,13 @@ class TimeStep(eqx.Module):
     reward: Float[Array, "*batch"]
     terminated: Bool[Array, "*batch"]
     truncated: Bool[Array, "*batch"]
+
+
+class PixelObservation(eqx.Module):
+    """A picture of bytes and some bits that it does not show."""
+
+    pixels: UInt8[Array, "*batch H W C"]
+    flags: Bool[Array, "*batch F"]
 
 
 class Trajectory(eqx.Module):

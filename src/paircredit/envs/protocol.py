@@ -23,6 +23,16 @@ class Discrete:
 
 
 @dataclasses.dataclass(frozen=True)
+class Pixels:
+    """Observations are `PixelObservation`s: a small colour picture, and some bits beside it."""
+
+    height: int
+    width: int
+    channels: int
+    flags: int
+
+
+@dataclasses.dataclass(frozen=True)
 class EnvSpec:
     """The shape of an environment, known before anything runs.
 
@@ -35,7 +45,7 @@ class EnvSpec:
 
     name: str
     num_actions: int
-    observation: Discrete
+    observation: Discrete | Pixels
     horizon: int
 
 
