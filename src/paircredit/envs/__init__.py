@@ -1,6 +1,7 @@
 """Environments: pure functions whose parameters are data."""
 
 from paircredit.envs.dag import Dag, DagConfig
+from paircredit.envs.key_to_door import KeyToDoor, KeyToDoorConfig, KeyToDoorState
 from paircredit.envs.probes import Probe, ProbeConfig
 from paircredit.envs.protocol import Discrete, Environment, EnvSpec
 from paircredit.envs.registry import environment_config, environments, make_environment, register_environment
@@ -13,6 +14,9 @@ __all__ = [
     "Discrete",
     "EnvSpec",
     "Environment",
+    "KeyToDoor",
+    "KeyToDoorConfig",
+    "KeyToDoorState",
     "Probe",
     "ProbeConfig",
     "TabularEnvironment",

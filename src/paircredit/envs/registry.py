@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 from paircredit.envs.dag import DagConfig
+from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.envs.probes import ProbeConfig, ProbeKind
 from paircredit.envs.protocol import EnvConfig, Environment
 from paircredit.envs.umbrella import UmbrellaConfig
@@ -15,6 +16,7 @@ from paircredit.errors import PaircreditError, unknown_name
 
 _CONFIGS: dict[str, tuple[Callable[..., Any], str]] = {
     "dag": (DagConfig, "binary decisions, paid for last in, first out (paper, tabular experiments)"),
+    "key-to-door": (KeyToDoorConfig, "fetch a key, pick noisy apples, open a door (paper, Key-to-Door)"),
     "umbrella": (UmbrellaConfig, "one decision, a noisy day, one reward (paper, illustrative MDP)"),
 }
 for _kind in get_args(ProbeKind):

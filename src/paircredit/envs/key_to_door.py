@@ -1,0 +1,308 @@
+"""The paper's Key-to-Door: fetch a key, pick apples that pay noisily, open a door that pays for the key.
+
+An episode has three phases, each a room of its own in the middle of one 7×11 map. In the *key phase* (15 steps, 5×5)
+a key lies in a random cell; nothing is paid. In the *apple phase* (90 steps, 5×9) apples lie in random cells and each
+pays μτ with probability 1/τ, else nothing, τ = σ²/μ² + 1: mean μ, variance σ². In the *door phase* (15 steps, 3×3)
+the door pays 10, to whoever has the key. The agent sees the room from above, and one bit: whether it has the key.
+
+Everything random is drawn by `reset`: cells, payouts, and for every step whether the agent slips and where to. `step`
+is then a few comparisons that a compiler fuses, and needs no key.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Literal, get_args
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Int8, Int32, Key
+
+from paircredit.envs.protocol import EnvSpec, Pixels
+from paircredit.errors import PaircreditError
+from paircredit.types import PixelObservation, TimeStep
+
+Layout = Literal["open", "walled"]
+"""The key room: nothing but floor, or a wall across with a gap of three cells between the agent and the key."""
+
+UP, DOWN, LEFT, RIGHT = range(4)
+KEY_PHASE, APPLE_PHASE, DOOR_PHASE = range(3)
+
+HEIGHT, WIDTH = 7, 11
+"""The map, walls included."""
+MIDDLE = (3, 5)
+"""The middle of the map and of all three rooms."""
+ROOMS = ((5, 5), (5, 9), (3, 3))
+"""Height and width of the room of each phase."""
+DOOR = (1, 5)
+"""The door lies in the wall above the 3×3 room: two steps up from its middle."""
+GAP = 1
+"""The inner wall of the walled key room leaves open what is at most this far from its middle."""
+MOST_APPLES = ROOMS[APPLE_PHASE][0] * ROOMS[APPLE_PHASE][1] - 1
+"""Every cell of the apple room but the one where the agent starts."""
+RAREST_PAYOUT = 1e-6
+"""The smallest probability 1/τ of a payout; below it apples would pay next to never, and then beyond all bounds."""
+
+FLOOR_COLOUR, WALL_COLOUR = (204, 204, 204), (25, 25, 25)
+AGENT_COLOUR, KEY_COLOUR = (228, 148, 109), (159, 81, 44)
+APPLE_COLOUR, DOOR_COLOUR = (140, 178, 0), (134, 206, 235)
+
+_ROWS, _COLUMNS = np.indices((HEIGHT, WIDTH), dtype=np.int32)
+
+
+class KeyToDoorState(eqx.Module):
+    """Where an episode stands, and all that chance has in store for it.
+
+    Attributes:
+        time: transitions made so far.
+        agent: row and column of the agent on the map.
+        key: row and column of the key.
+        apple_start: row and column where the agent will be put when the apple phase begins.
+        has_key: the key was collected; stays set to the end of the episode.
+        opened: the door was opened.
+        apples: where apples lie that were not eaten yet.
+        payouts: what an apple in each cell pays when eaten.
+        slips: for each transition the action that replaces the agent's, or −1.
+    """
+
+    time: Int32[Array, ""]
+    agent: Int32[Array, " 2"]
+    key: Int32[Array, " 2"]
+    apple_start: Int32[Array, " 2"]
+    has_key: Bool[Array, ""]
+    opened: Bool[Array, ""]
+    apples: Bool[Array, "7 11"]
+    payouts: Float[Array, "7 11"]
+    slips: Int8[Array, " T"]
+
+
+class KeyToDoor(eqx.Module):
+    """Three phases of fixed length; the last transition terminates the episode.
+
+    What is paid, how often the agent slips and how many apples there are is data; phases and layout are static.
+    """
+
+    mean: Float[Array, ""]
+    variance: Float[Array, ""]
+    slip: Float[Array, ""]
+    fewest_apples: Int32[Array, ""]
+    most_apples: Int32[Array, ""]
+    door_reward: Float[Array, ""]
+    key_steps: int = eqx.field(static=True)
+    apple_steps: int = eqx.field(static=True)
+    door_steps: int = eqx.field(static=True)
+    layout: Layout = eqx.field(static=True)
+
+    @property
+    def spec(self) -> EnvSpec:
+        """The shape of the environment."""
+        return EnvSpec("key-to-door", 4, Pixels(HEIGHT, WIDTH, 3, 1), self.horizon)
+
+    @property
+    def horizon(self) -> int:
+        """The number of transitions of every episode."""
+        return self.key_steps + self.apple_steps + self.door_steps
+
+    @property
+    def door_start(self) -> int:
+        """How many transitions come before the door phase."""
+        return self.key_steps + self.apple_steps
+
+    def reset(self, key: Key[Array, ""]) -> tuple[KeyToDoorState, TimeStep]:
+        """Draw the whole episode; the agent stands in the key room."""
+        places, number, cells, payouts, slipping, slips = jax.random.split(key, 6)
+        agent, key_place = self._key_room(places)
+        # The cells of the apple room in random order: first the agent's, then the apples', then the empty ones.
+        height, width = ROOMS[APPLE_PHASE]
+        order = jax.random.permutation(cells, height * width).astype(jnp.int32)
+        apple_start = _place(order[0], APPLE_PHASE)
+        rank = jnp.argsort(order).reshape(height, width)
+        apples = jax.random.randint(number, (), self.fewest_apples, self.most_apples + 1)
+        margins = ((HEIGHT - height) // 2,) * 2, ((WIDTH - width) // 2,) * 2
+        scale = self.variance / self.mean / self.mean + 1  # the paper's τ
+        chance = jax.random.uniform(payouts, (HEIGHT, WIDTH), dtype=self.mean.dtype)
+        slipped = jax.random.uniform(slipping, (self.horizon,), dtype=self.slip.dtype) < self.slip
+        replacement = jax.random.randint(slips, (self.horizon,), 0, 4, dtype=jnp.int8)
+        state = KeyToDoorState(
+            time=jnp.zeros((), dtype=jnp.int32),
+            agent=agent,
+            key=key_place,
+            apple_start=apple_start,
+            has_key=jnp.zeros((), dtype=bool),
+            opened=jnp.zeros((), dtype=bool),
+            apples=jnp.pad((rank >= 1) & (rank <= apples.astype(rank.dtype)), margins),
+            payouts=jnp.where(chance < 1 / scale, self.mean * scale, 0.0),
+            slips=jnp.where(slipped, replacement, jnp.int8(-1)),
+        )
+        return state, self._time_step(state, jnp.zeros_like(self.mean))
+
+    def step(
+        self, key: Key[Array, ""], state: KeyToDoorState, action: Int[Array, ""]
+    ) -> tuple[KeyToDoorState, TimeStep]:
+        """Move, take what lies there, and go to the next room when the phase is over."""
+        del key
+        phase = self._phase(state.time)
+        slip = state.slips[state.time].astype(jnp.int32)
+        move = jnp.where(slip >= 0, slip, action.astype(jnp.int32))
+        row = state.agent[0] + jnp.where(move == DOWN, 1, jnp.where(move == UP, -1, 0))
+        column = state.agent[1] + jnp.where(move == RIGHT, 1, jnp.where(move == LEFT, -1, 0))
+        at_door = (phase == DOOR_PHASE) & (row == DOOR[0]) & (column == DOOR[1])
+        moves = self._is_floor(phase, row, column) | (at_door & state.has_key)
+        row, column = jnp.where(moves, row, state.agent[0]), jnp.where(moves, column, state.agent[1])
+
+        here = (row == _ROWS) & (column == _COLUMNS)
+        eaten = here & state.apples & (phase == APPLE_PHASE)
+        opens = moves & at_door & ~state.opened
+        takes_key = (phase == KEY_PHASE) & (row == state.key[0]) & (column == state.key[1])
+        reward = jnp.where(eaten, state.payouts, 0.0).sum() + jnp.where(opens, self.door_reward, 0.0)
+
+        time = state.time + 1
+        to_apples, to_door = time == self.key_steps, time == self.door_start
+        row = jnp.where(to_apples, state.apple_start[0], jnp.where(to_door, MIDDLE[0], row))
+        column = jnp.where(to_apples, state.apple_start[1], jnp.where(to_door, MIDDLE[1], column))
+        following = KeyToDoorState(
+            time=time,
+            agent=jnp.stack([row, column]),
+            key=state.key,
+            apple_start=state.apple_start,
+            has_key=state.has_key | takes_key,
+            opened=state.opened | opens,
+            apples=state.apples & ~eaten,
+            payouts=state.payouts,
+            slips=state.slips,
+        )
+        return following, self._time_step(following, reward)
+
+    def _key_room(self, key: Key[Array, ""]) -> tuple[Int32[Array, " 2"], Int32[Array, " 2"]]:
+        """Where the agent and the key are at the beginning."""
+        height, width = ROOMS[KEY_PHASE]
+        if self.layout == "open":
+            agent, key_cell = jax.random.permutation(key, height * width)[:2]
+        else:  # the key above the wall, the agent below it
+            side = height // 2 * width
+            key_cell, agent = jax.random.randint(key, (2,), 0, side)
+            agent += side + width
+        return _place(agent.astype(jnp.int32), KEY_PHASE), _place(key_cell.astype(jnp.int32), KEY_PHASE)
+
+    def _phase(self, time: Int32[Array, ""]) -> Int32[Array, ""]:
+        return (time >= self.key_steps).astype(jnp.int32) + (time >= self.door_start).astype(jnp.int32)
+
+    def _is_floor(
+        self, phase: Int32[Array, ""], row: Int32[Array, "*shape"], column: Int32[Array, "*shape"]
+    ) -> Bool[Array, "*shape"]:
+        """Whether one can stand there; all rooms share their middle."""
+        up, across = jnp.abs(row - MIDDLE[0]), jnp.abs(column - MIDDLE[1])
+        floor = jnp.zeros_like(up, dtype=bool)
+        for number, (height, width) in enumerate(ROOMS):
+            floor |= (phase == number) & (up <= height // 2) & (across <= width // 2)
+        if self.layout == "walled":
+            floor &= (phase != KEY_PHASE) | (up != 0) | (across <= GAP)
+        return floor
+
+    def _time_step(self, state: KeyToDoorState, reward: Float[Array, ""]) -> TimeStep:
+        observation = PixelObservation(self._picture(state), state.has_key[None])
+        end = state.time >= self.horizon
+        return TimeStep(observation, jnp.ones((4,), dtype=bool), reward, end, jnp.zeros((), dtype=bool))
+
+    def _picture(self, state: KeyToDoorState) -> Array:
+        """The room from above, painted from back to front."""
+        phase, rows, columns = self._phase(state.time), jnp.asarray(_ROWS), jnp.asarray(_COLUMNS)
+        key = (phase == KEY_PHASE) & ~state.has_key & (rows == state.key[0]) & (columns == state.key[1])
+        door = (phase == DOOR_PHASE) & (rows == DOOR[0]) & (columns == DOOR[1])
+        layers = (
+            (self._is_floor(phase, rows, columns) | (door & state.opened), FLOOR_COLOUR),
+            (door & ~state.opened, DOOR_COLOUR),
+            (key, KEY_COLOUR),
+            ((phase == APPLE_PHASE) & state.apples, APPLE_COLOUR),
+            ((rows == state.agent[0]) & (columns == state.agent[1]), AGENT_COLOUR),
+        )
+        pixels = jnp.broadcast_to(_bytes(WALL_COLOUR), (HEIGHT, WIDTH, 3))
+        for mask, colour in layers:
+            pixels = jnp.where(mask[..., None], _bytes(colour), pixels)
+        return pixels
+
+
+@dataclasses.dataclass(frozen=True)
+class KeyToDoorConfig:
+    """Settings of Key-to-Door."""
+
+    mean: float = 5.0
+    """Mean μ of what an apple pays, above 0."""
+    variance: float = 25.0
+    """Variance σ² of what an apple pays."""
+    slip: float = 0.0
+    """Probability that an action is replaced by a random one (paper: 0, in its stochastic variant 0.1)."""
+    fewest_apples: int = 1
+    """The number of apples is uniform between this …"""
+    most_apples: int = 19
+    """… and this, both included (the paper writes [1, 20]; its best return of 60 asks for a mean of 10)."""
+    door_reward: float = 10.0
+    """What the door pays."""
+    key_steps: int = 15
+    """Length of the key phase."""
+    apple_steps: int = 90
+    """Length of the apple phase."""
+    door_steps: int = 15
+    """Length of the door phase."""
+    horizon: int = 0
+    """The length of an episode, if you want it checked: it must be the sum of the phases (0: whatever that is)."""
+    layout: Layout = "open"
+    """The key room: `open`, or `walled` between the agent and the key, with a gap (as in the original task)."""
+
+    def build(self) -> KeyToDoor:
+        """The environment; impossible settings are refused."""
+        for name in ("mean", "variance", "slip", "door_reward"):
+            if not math.isfinite(getattr(self, name)):
+                raise PaircreditError(f"Key-to-Door's {name} is {getattr(self, name)}; a finite number is needed.")
+        if self.mean <= 0:
+            raise PaircreditError(f"Key-to-Door's mean is {self.mean}, but an apple must pay more than 0 on average.")
+        if self.variance < 0:
+            raise PaircreditError(f"Key-to-Door's variance is {self.variance}; it cannot be negative.")
+        if 1 / (self.variance / self.mean / self.mean + 1) < RAREST_PAYOUT:
+            raise PaircreditError(
+                f"With mean {self.mean} and variance {self.variance} an apple would pay less often than once in "
+                f"{1 / RAREST_PAYOUT:,.0f} times; choose a larger mean or a smaller variance."
+            )
+        if not 0 <= self.slip <= 1:
+            raise PaircreditError(f"Key-to-Door's slip is {self.slip}, but a probability lies between 0 and 1.")
+        if not 0 <= self.fewest_apples <= self.most_apples <= MOST_APPLES:
+            raise PaircreditError(
+                f"Key-to-Door has {self.fewest_apples} to {self.most_apples} apples; "
+                f"the range must not be empty and must lie between 0 and {MOST_APPLES}, all cells but the agent's."
+            )
+        for name in ("key_steps", "apple_steps", "door_steps"):
+            if getattr(self, name) < 1:
+                raise PaircreditError(f"Key-to-Door's {name} is {getattr(self, name)}; a phase has at least 1 step.")
+        steps = self.key_steps + self.apple_steps + self.door_steps
+        if self.horizon not in (0, steps):
+            raise PaircreditError(
+                f"Key-to-Door's horizon is {self.horizon}, but its phases of {self.key_steps}, {self.apple_steps} and "
+                f"{self.door_steps} steps sum to {steps}; change the phases, or leave the horizon out."
+            )
+        if self.layout not in get_args(Layout):
+            raise PaircreditError(f"Key-to-Door's layout is {self.layout!r}, but must be 'open' or 'walled'.")
+        return KeyToDoor(
+            mean=jnp.asarray(self.mean, dtype=float),
+            variance=jnp.asarray(self.variance, dtype=float),
+            slip=jnp.asarray(self.slip, dtype=float),
+            fewest_apples=jnp.asarray(self.fewest_apples, dtype=jnp.int32),
+            most_apples=jnp.asarray(self.most_apples, dtype=jnp.int32),
+            door_reward=jnp.asarray(self.door_reward, dtype=float),
+            key_steps=self.key_steps,
+            apple_steps=self.apple_steps,
+            door_steps=self.door_steps,
+            layout=self.layout,
+        )
+
+
+def _place(cell: Int32[Array, ""], phase: int) -> Int32[Array, " 2"]:
+    """Row and column on the map of a cell of a room, cells counted row by row."""
+    height, width = ROOMS[phase]
+    return jnp.stack([MIDDLE[0] - height // 2 + cell // width, MIDDLE[1] - width // 2 + cell % width])
+
+
+def _bytes(colour: tuple[int, int, int]) -> Array:
+    return jnp.asarray(colour, dtype=jnp.uint8)
