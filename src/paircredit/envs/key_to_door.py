@@ -144,13 +144,13 @@ class KeyToDoor(eqx.Module):
     ) -> tuple[KeyToDoorState, TimeStep]:
         """Move, take what lies there, and go to the next room when the phase is over."""
         del key
-        phase = self._phase(state.time)
+        phase = self.phase(state.time)
         slip = state.slips[state.time].astype(jnp.int32)
         move = jnp.where(slip >= 0, slip, action.astype(jnp.int32))
         row = state.agent[0] + jnp.where(move == DOWN, 1, jnp.where(move == UP, -1, 0))
         column = state.agent[1] + jnp.where(move == RIGHT, 1, jnp.where(move == LEFT, -1, 0))
         at_door = (phase == DOOR_PHASE) & (row == DOOR[0]) & (column == DOOR[1])
-        moves = self._is_floor(phase, row, column) | (at_door & state.has_key)
+        moves = self.is_floor(phase, row, column) | (at_door & state.has_key)
         row, column = jnp.where(moves, row, state.agent[0]), jnp.where(moves, column, state.agent[1])
 
         here = (row == _ROWS) & (column == _COLUMNS)
@@ -187,10 +187,11 @@ class KeyToDoor(eqx.Module):
             agent += side + width
         return _place(agent.astype(jnp.int32), KEY_PHASE), _place(key_cell.astype(jnp.int32), KEY_PHASE)
 
-    def _phase(self, time: Int32[Array, ""]) -> Int32[Array, ""]:
+    def phase(self, time: Int32[Array, ""]) -> Int32[Array, ""]:
+        """`KEY_PHASE`, `APPLE_PHASE` or `DOOR_PHASE`, after so many transitions."""
         return (time >= self.key_steps).astype(jnp.int32) + (time >= self.door_start).astype(jnp.int32)
 
-    def _is_floor(
+    def is_floor(
         self, phase: Int32[Array, ""], row: Int32[Array, "*shape"], column: Int32[Array, "*shape"]
     ) -> Bool[Array, "*shape"]:
         """Whether one can stand there; all rooms share their middle."""
@@ -209,11 +210,11 @@ class KeyToDoor(eqx.Module):
 
     def _picture(self, state: KeyToDoorState) -> Array:
         """The room from above, painted from back to front."""
-        phase, rows, columns = self._phase(state.time), jnp.asarray(_ROWS), jnp.asarray(_COLUMNS)
+        phase, rows, columns = self.phase(state.time), jnp.asarray(_ROWS), jnp.asarray(_COLUMNS)
         key = (phase == KEY_PHASE) & ~state.has_key & (rows == state.key[0]) & (columns == state.key[1])
         door = (phase == DOOR_PHASE) & (rows == DOOR[0]) & (columns == DOOR[1])
         layers = (
-            (self._is_floor(phase, rows, columns) | (door & state.opened), FLOOR_COLOUR),
+            (self.is_floor(phase, rows, columns) | (door & state.opened), FLOOR_COLOUR),
             (door & ~state.opened, DOOR_COLOUR),
             (key, KEY_COLOUR),
             ((phase == APPLE_PHASE) & state.apples, APPLE_COLOUR),

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from functools import singledispatch
+from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from paircredit.envs.dag import Dag, layers, num_states, reachable
+from paircredit.envs.key_to_door import KeyToDoor
 from paircredit.envs.protocol import Environment
 from paircredit.envs.umbrella import Umbrella
 from paircredit.errors import PaircreditError
+from paircredit.weights.fixed_pairs import FixedPairs
 from paircredit.weights.tabular import FixedTable, check_table_size
 
 
 @singledispatch
-def handcrafted_weights(env: Environment) -> FixedTable:
-    """The handcrafted weight function of an environment.
+def handcrafted_weights(env: Environment) -> Any:
+    """The handcrafted weight function of an environment: a `FixedTable` over states, or `FixedPairs` of times.
 
     Teach it your own environment with `@handcrafted_weights.register`.
     """
@@ -40,3 +44,23 @@ def handcrafted_umbrella_weights(env: Umbrella) -> FixedTable:
     count = 2 * env.horizon
     check_table_size(count)
     return FixedTable(jnp.zeros((count, count)).at[0, count - 1].set(1.0))
+
+
+KEY_TO_DOOR_DISCOUNT = 0.92
+"""The discount inside a phase of the handcrafted Key-to-Door weights (paper, Key-to-Door appendix)."""
+
+
+@handcrafted_weights.register
+def handcrafted_key_to_door_weights(env: KeyToDoor, discount: float = KEY_TO_DOOR_DISCOUNT) -> FixedPairs:
+    """Credit for the key from the door, for apples from apples, for the door from the door, by the clock.
+
+    An action of the apple or door phase gets what its own phase pays later, discounted by the delay. An action of the
+    key phase gets what the door phase pays, discounted from the first step of that phase: however early the key was
+    fetched, it opens the door as soon as the agent is there.
+    """
+    action, paid = np.indices((env.horizon, env.horizon))
+    fetching, in_door_phase = action < env.key_steps, paid >= env.door_start
+    same_phase = (action >= env.door_start) == in_door_phase
+    delay = np.where(fetching, paid - env.door_start, paid - action)
+    depends = np.where(fetching, in_door_phase, same_phase) & (delay >= 0)
+    return FixedPairs(jnp.asarray(np.where(depends, discount ** np.maximum(delay, 0), 0.0), dtype=float))
