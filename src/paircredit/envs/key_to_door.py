@@ -43,8 +43,8 @@ GAP = 1
 """The inner wall of the walled key room leaves open what is at most this far from its middle."""
 MOST_APPLES = ROOMS[APPLE_PHASE][0] * ROOMS[APPLE_PHASE][1] - 1
 """Every cell of the apple room but the one where the agent starts."""
-RAREST_PAYOUT = 1e-6
-"""The smallest probability 1/τ of a payout; below it apples would pay next to never, and then beyond all bounds."""
+RAREST_PAYOUT = 1e-4
+"""The smallest probability 1/τ of a payout; single-precision random numbers are too coarse for much smaller ones."""
 
 FLOOR_COLOUR, WALL_COLOUR = (204, 204, 204), (25, 25, 25)
 AGENT_COLOUR, KEY_COLOUR = (228, 148, 109), (159, 81, 44)
@@ -113,29 +113,30 @@ class KeyToDoor(eqx.Module):
 
     def reset(self, key: Key[Array, ""]) -> tuple[KeyToDoorState, TimeStep]:
         """Draw the whole episode; the agent stands in the key room."""
-        places, number, cells, payouts, slipping, slips = jax.random.split(key, 6)
+        # All random numbers in one call, which compiles and runs faster than one for each purpose.
+        (height, width), key_cells = ROOMS[APPLE_PHASE], ROOMS[KEY_PHASE][0] * ROOMS[KEY_PHASE][1]
+        sizes = (key_cells, height * width, height * width, self.horizon, self.horizon, 1)
+        draws = jax.random.uniform(key, (sum(sizes),), dtype=self.mean.dtype)
+        places, lots, luck, slipping, replacing, number = jnp.split(draws, np.cumsum(sizes)[:-1].tolist())
         agent, key_place = self._key_room(places)
         # The cells of the apple room in random order: first the agent's, then the apples', then the empty ones.
-        height, width = ROOMS[APPLE_PHASE]
-        order = jax.random.permutation(cells, height * width).astype(jnp.int32)
-        apple_start = _place(order[0], APPLE_PHASE)
-        rank = jnp.argsort(order).reshape(height, width)
-        apples = jax.random.randint(number, (), self.fewest_apples, self.most_apples + 1)
-        margins = ((HEIGHT - height) // 2,) * 2, ((WIDTH - width) // 2,) * 2
+        order = jnp.argsort(lots)
+        rank = jnp.argsort(order).reshape(height, width).astype(jnp.int32)
+        span = (self.most_apples - self.fewest_apples + 1).astype(number.dtype)
+        apples = self.fewest_apples + (number[0] * span).astype(jnp.int32)
         scale = self.variance / self.mean / self.mean + 1  # the paper's τ
-        chance = jax.random.uniform(payouts, (HEIGHT, WIDTH), dtype=self.mean.dtype)
-        slipped = jax.random.uniform(slipping, (self.horizon,), dtype=self.slip.dtype) < self.slip
-        replacement = jax.random.randint(slips, (self.horizon,), 0, 4, dtype=jnp.int8)
+        payouts = jnp.where(luck < 1 / scale, self.mean * scale, 0.0).reshape(height, width)
+        margins = ((HEIGHT - height) // 2,) * 2, ((WIDTH - width) // 2,) * 2
         state = KeyToDoorState(
             time=jnp.zeros((), dtype=jnp.int32),
             agent=agent,
             key=key_place,
-            apple_start=apple_start,
+            apple_start=_place(order[0], APPLE_PHASE),
             has_key=jnp.zeros((), dtype=bool),
             opened=jnp.zeros((), dtype=bool),
-            apples=jnp.pad((rank >= 1) & (rank <= apples.astype(rank.dtype)), margins),
-            payouts=jnp.where(chance < 1 / scale, self.mean * scale, 0.0),
-            slips=jnp.where(slipped, replacement, jnp.int8(-1)),
+            apples=jnp.pad((rank >= 1) & (rank <= apples), margins),
+            payouts=jnp.pad(payouts, margins),
+            slips=jnp.where(slipping < self.slip, (4 * replacing).astype(jnp.int8), jnp.int8(-1)),
         )
         return state, self._time_step(state, jnp.zeros_like(self.mean))
 
@@ -176,16 +177,16 @@ class KeyToDoor(eqx.Module):
         )
         return following, self._time_step(following, reward)
 
-    def _key_room(self, key: Key[Array, ""]) -> tuple[Int32[Array, " 2"], Int32[Array, " 2"]]:
-        """Where the agent and the key are at the beginning."""
-        height, width = ROOMS[KEY_PHASE]
+    def _key_room(self, draws: Float[Array, " cells"]) -> tuple[Int32[Array, " 2"], Int32[Array, " 2"]]:
+        """Where the agent and the key are at the beginning, from a random number for every cell."""
         if self.layout == "open":
-            agent, key_cell = jax.random.permutation(key, height * width)[:2]
+            order = jnp.argsort(draws)
+            agent, key = order[0], order[1]
         else:  # the key above the wall, the agent below it
+            height, width = ROOMS[KEY_PHASE]
             side = height // 2 * width
-            key_cell, agent = jax.random.randint(key, (2,), 0, side)
-            agent += side + width
-        return _place(agent.astype(jnp.int32), KEY_PHASE), _place(key_cell.astype(jnp.int32), KEY_PHASE)
+            agent, key = side + width + jnp.argmin(draws[-side:]), jnp.argmin(draws[:side])
+        return _place(agent, KEY_PHASE), _place(key, KEY_PHASE)
 
     def phase(self, time: Int32[Array, ""]) -> Int32[Array, ""]:
         """`KEY_PHASE`, `APPLE_PHASE` or `DOOR_PHASE`, after so many transitions."""
@@ -299,9 +300,9 @@ class KeyToDoorConfig:
         )
 
 
-def _place(cell: Int32[Array, ""], phase: int) -> Int32[Array, " 2"]:
+def _place(cell: Int[Array, ""], phase: int) -> Int32[Array, " 2"]:
     """Row and column on the map of a cell of a room, cells counted row by row."""
-    height, width = ROOMS[phase]
+    (height, width), cell = ROOMS[phase], cell.astype(jnp.int32)
     return jnp.stack([MIDDLE[0] - height // 2 + cell // width, MIDDLE[1] - width // 2 + cell % width])
 
 
