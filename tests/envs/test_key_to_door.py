@@ -327,10 +327,10 @@ def test_members_with_different_data_share_a_program():
 
 def test_all_of_it_in_float64(x64):
     env = KeyToDoorConfig(slip=0.5).build()
-    state, now = jax.jit(env.reset)(KEY)
+    state, now = reset(env, KEY)
     assert now.reward.dtype == state.payouts.dtype == jnp.float64
     assert state.time.dtype == state.agent.dtype == state.key.dtype == jnp.int32
-    following, after = jax.jit(env.step)(KEY, state, jnp.asarray(UP))
+    following, after = step(env, KEY, state, jnp.asarray(UP))
     assert after.reward.dtype == jnp.float64
     assert [x.dtype for x in jax.tree.leaves(following)] == [x.dtype for x in jax.tree.leaves(state)]
 
