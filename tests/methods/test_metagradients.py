@@ -138,7 +138,7 @@ def test_the_gradient_of_the_weights_is_credit_times_signal(cases, method, setti
     """Rank one for every episode, and credit is taken through the standardisation."""
     case = cases(method, setting)
     trajectory, signal = case.inner.trajectory, case.inner.signal
-    weights = jax.vmap(case.eta)(trajectory.observations)
+    weights = jax.vmap(case.eta)(PairInputs(trajectory.observations))
 
     def of_weights(w, data, detached):
         upper = jnp.triu(w)

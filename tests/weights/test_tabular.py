@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paircredit.weights import FixedTable, SigmoidTable
+from paircredit.weights import FixedTable, PairInputs, SigmoidTable
 from paircredit.weights import tabular as tabular_module
 from tests.sentences import refused
 
@@ -18,13 +18,13 @@ def test_weights_pair_a_state_with_the_state_that_is_entered():
     """weights[t, k] belongs to S_t and S_{k+1}: 4·S_t + S_{k+1}."""
     observations = jnp.array([0, 2, 1, 3])
     expected = [[2, 1, 3], [8 + 2, 8 + 1, 8 + 3], [4 + 2, 4 + 1, 4 + 3]]
-    np.testing.assert_array_equal(FixedTable(jnp.asarray(table))(observations), expected)
+    np.testing.assert_array_equal(FixedTable(jnp.asarray(table))(PairInputs(observations)), expected)
 
 
 def test_a_sigmoid_table_has_the_same_layout():
     eta = jax.random.normal(jax.random.key(0), (4, 4))
     observations = np.array([3, 3, 0, 1, 2])
-    weights = SigmoidTable(eta)(jnp.asarray(observations))
+    weights = SigmoidTable(eta)(PairInputs(jnp.asarray(observations)))
     assert weights.shape == (4, 4)
     for t in range(4):
         for k in range(4):
@@ -34,7 +34,7 @@ def test_a_sigmoid_table_has_the_same_layout():
 
 def test_a_pair_that_occurs_twice_gets_both_gradients():
     observations = jnp.array([1, 1, 1])
-    gradient = jax.grad(lambda eta: SigmoidTable(eta)(observations).sum())(jnp.zeros((3, 3)))
+    gradient = jax.grad(lambda eta: SigmoidTable(eta)(PairInputs(observations)).sum())(jnp.zeros((3, 3)))
     expected = np.zeros((3, 3))
     expected[1, 1] = 4 * 0.25  # four pairs, and sigmoid'(0) = ¼
     np.testing.assert_allclose(gradient, expected)

@@ -6,8 +6,10 @@ from paircredit.methods.inner_loop import InnerLoop, Trained
 from paircredit.methods.meta_pwr import MetaPWR
 from paircredit.methods.meta_pwtd import MetaPWTD
 from paircredit.methods.outer_loop import InnerData, OuterData, OuterLoop, meta_learn
+from paircredit.methods.presets import presets
 from paircredit.methods.protocol import MetaMethod, Method
-from paircredit.methods.registry import make_method, methods, presets, register_method
+from paircredit.methods.registry import make_method, methods, register_method
+from paircredit.methods.settings import replace_dotted
 
 __all__ = [
     "A2C",
@@ -26,4 +28,5 @@ __all__ = [
     "methods",
     "presets",
     "register_method",
+    "replace_dotted",
 ]

@@ -11,7 +11,7 @@ from paircredit.estimators import lambda_advantages
 from paircredit.methods.acting import logits_of_policy, no_memory
 from paircredit.methods.inner_loop import InnerLoop, Trained
 from paircredit.methods.policy_gradient import over_steps
-from paircredit.networks import policy_for, value_for
+from paircredit.networks import NetworkSpec, policy_for, value_for
 from paircredit.types import Trajectory
 
 
@@ -29,6 +29,8 @@ class A2C(eqx.Module):
     """Policy and value learning."""
     lambda_: float = 1.0
     """λ (paper, DAG appendix: 1 is best there)."""
+    network: NetworkSpec = eqx.field(static=True, default=NetworkSpec())
+    """Sizes of networks (paper, KtD appendix)."""
 
     initial_carry = no_memory
     policy = logits_of_policy
@@ -39,9 +41,10 @@ class A2C(eqx.Module):
         return self.inner.episodes
 
     def init(self, key: Key[Array, ""], env: Environment) -> A2CLearner:
-        """A nearly uniform policy and a value function of zeros."""
-        policy = policy_for(key, env.spec, self.inner.initial_scale)
-        return A2CLearner(self.inner.trained_policy(policy), self.inner.trained_value(value_for(env.spec)))
+        """A nearly uniform policy and a fresh value function."""
+        policy = policy_for(key, env.spec, self.network, self.inner.initial_scale)
+        value = value_for(jax.random.fold_in(key, 1), env.spec, self.network)
+        return A2CLearner(self.inner.trained_policy(policy), self.inner.trained_value(value))
 
     def learn(self, learner: A2CLearner, trajectory: Trajectory) -> tuple[A2CLearner, tuple[()]]:
         """One step of the policy along λ-advantages, one step of the value towards λ-returns."""

@@ -1,20 +1,22 @@
-"""H-PWR: pairwise weighted returns with weights that somebody wrote down, or that were learned and are now fixed."""
+"""H-PWR: pairwise weighted rewards with weights that somebody wrote down (or learned elsewhere and froze)."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import equinox as eqx
 import jax
 from jaxtyping import Array, Float, Key
 
-from paircredit.envs.protocol import Environment
+from paircredit.envs.protocol import Discrete, Environment
 from paircredit.estimators import pairwise_sum
 from paircredit.estimators.shapes import expect_shape
 from paircredit.methods.acting import logits_of_policy, no_memory
 from paircredit.methods.inner_loop import InnerLoop, Trained
 from paircredit.methods.policy_gradient import over_steps
-from paircredit.networks import num_states, policy_for, value_for
+from paircredit.networks import NetworkSpec, num_states, policy_for, value_for
 from paircredit.types import Trajectory
-from paircredit.weights import FixedTable, handcrafted_weights
+from paircredit.weights import FixedPairs, FixedTable, PairInputs, handcrafted_weights
 
 
 class HPWRLearner(eqx.Module):
@@ -31,7 +33,9 @@ class HPWR(eqx.Module):
     inner: InnerLoop = InnerLoop()
     """Policy and value learning."""
     table: Float[Array, "S S"] | None = None
-    """The weights; left out, the handcrafted ones of the environment."""
+    """The weights, over pairs of states or of times; left out, the handcrafted ones of the environment."""
+    network: NetworkSpec = eqx.field(static=True, default=NetworkSpec())
+    """Sizes of networks (paper, KtD appendix)."""
 
     initial_carry = no_memory
     policy = logits_of_policy
@@ -42,23 +46,26 @@ class HPWR(eqx.Module):
         return self.inner.episodes
 
     def init(self, key: Key[Array, ""], env: Environment) -> HPWRLearner:
-        """A nearly uniform policy, a value function of zeros, and the weights."""
-        if self.table is None:
-            weights = handcrafted_weights(env)
-        else:
-            states = num_states(env.spec)
-            expect_shape(f"The table of weights for {env.spec.name}", self.table, (states, states))
-            weights = FixedTable(self.table)
-        policy = policy_for(key, env.spec, self.inner.initial_scale)
+        """A nearly uniform policy, a fresh value function, and the weights."""
+        policy = policy_for(key, env.spec, self.network, self.inner.initial_scale)
+        value = value_for(jax.random.fold_in(key, 1), env.spec, self.network)
         return HPWRLearner(
             self.inner.trained_policy(policy),
-            self.inner.trained_value(value_for(env.spec)),
-            Trained(weights, ()),
+            self.inner.trained_value(value),
+            Trained(self._weights(env), ()),
         )
+
+    def _weights(self, env: Environment) -> Any:
+        if self.table is None:
+            return handcrafted_weights(env)
+        tabular = isinstance(env.spec.observation, Discrete)
+        size = num_states(env.spec) if tabular else env.spec.horizon
+        expect_shape(f"The table of weights for {env.spec.name}", self.table, (size, size))
+        return FixedTable(self.table) if tabular else FixedPairs(self.table)
 
     def learn(self, learner: HPWRLearner, trajectory: Trajectory) -> tuple[HPWRLearner, tuple[()]]:
         """One step of the policy along weighted advantages, one step of the value towards weighted returns."""
-        weights = jax.vmap(learner.weights.parameters)(trajectory.observations)
+        weights = jax.vmap(learner.weights.parameters)(PairInputs(trajectory.observations))
         returns = jax.vmap(pairwise_sum)(weights, trajectory.rewards, trajectory.valid)
         baseline = over_steps(learner.weighted_value.parameters, trajectory.observations)[:, :-1]
         policy = self.inner.improve_policy(

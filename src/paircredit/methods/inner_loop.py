@@ -106,11 +106,10 @@ class InnerLoop(eqx.Module):
         """γ on every transition, 0 where the episode terminated."""
         return jnp.where(trajectory.terminated, 0.0, jnp.asarray(self.discount, dtype=trajectory.rewards.dtype))
 
-    def regular_returns(self, value: Callable, trajectory: Trajectory) -> Float[Array, "B T"]:
+    def regular_returns(self, values: Float[Array, "B T_plus_1"], trajectory: Trajectory) -> Float[Array, "B T"]:
         """Monte Carlo returns; an episode that was cut is continued by the value of its final observation."""
         discounts = self.discounts(trajectory)
-        following = jax.tree.map(lambda x: x[:, 1:], trajectory.observations)
-        bootstrap = jnp.where(trajectory.truncated, discounts * over_steps(value, following), 0.0)
+        bootstrap = jnp.where(trajectory.truncated, discounts * values[:, 1:], 0.0)
         return jax.vmap(discounted_returns)(trajectory.rewards + bootstrap, discounts, trajectory.valid)
 
     def prepare(
@@ -136,11 +135,15 @@ class InnerLoop(eqx.Module):
         return policy.step(self.policy_optimiser, gradients)
 
     def improve_value(self, value: Trained, trajectory: Trajectory, targets: Float[Array, "B T"]) -> Trained:
-        """One step of the squared error between values and targets (constants)."""
+        """One step of the squared error between values and targets (constants).
+
+        The values of all T+1 observations are computed, though the last is not needed: they are then the same
+        computation as the values an advantage was made of, and a compiler does it once.
+        """
         targets = jax.lax.stop_gradient(targets)
-        states = jax.tree.map(lambda x: x[:, :-1], trajectory.observations)
 
         def loss(parameters: Callable) -> Float[Array, ""]:
-            return mean_over_valid(0.5 * jnp.square(over_steps(parameters, states) - targets), trajectory.valid)
+            values = over_steps(parameters, trajectory.observations)[:, :-1]
+            return mean_over_valid(0.5 * jnp.square(values - targets), trajectory.valid)
 
         return value.step(self.value_optimiser, jax.grad(loss)(value.parameters))

@@ -6,18 +6,17 @@ import dataclasses
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Key
 
 from paircredit.envs.protocol import Environment
-from paircredit.estimators import pairwise_sum
 from paircredit.metagradient import MetaProblem
 from paircredit.methods.acting import logits_of_policy, no_memory
 from paircredit.methods.inner_loop import InnerLoop, Trained
 from paircredit.methods.outer_loop import InnerData, OuterData, OuterLoop
 from paircredit.methods.policy_gradient import over_steps
-from paircredit.networks import num_states, policy_for, value_for
+from paircredit.networks import NetworkSpec, policy_for, value_for, values_and_features
 from paircredit.types import PyTree, Trajectory
-from paircredit.weights import PairWeights, SigmoidTable
+from paircredit.weights import PairWeights, weights_for
 
 
 class MetaPWRLearner(eqx.Module):
@@ -36,6 +35,8 @@ class MetaPWR(eqx.Module):
     """Policy and value learning."""
     outer: OuterLoop = OuterLoop()
     """Weight learning."""
+    network: NetworkSpec = eqx.field(static=True, default=NetworkSpec())
+    """Sizes of networks (paper, KtD appendix)."""
 
     initial_carry = no_memory
     policy = logits_of_policy
@@ -46,23 +47,25 @@ class MetaPWR(eqx.Module):
         return self.inner.episodes
 
     def init(self, key: Key[Array, ""], env: Environment) -> MetaPWRLearner:
-        """A nearly uniform policy, value functions of zeros, and weights near ½."""
+        """A nearly uniform policy, fresh value functions, and weights near ½."""
         policy_key, weights_key = jax.random.split(key)
+        own_key, value_key = jax.random.split(jax.random.fold_in(key, 1))
+        policy = policy_for(policy_key, env.spec, self.network, self.inner.initial_scale)
+        weights = weights_for(weights_key, env.spec, self.network, self.outer.initial_scale, sees_signal=False)
         return MetaPWRLearner(
-            policy=self.inner.trained_policy(policy_for(policy_key, env.spec, self.inner.initial_scale)),
-            weighted_value=self.inner.trained_value(value_for(env.spec)),
-            value=self.inner.trained_value(value_for(env.spec)),
-            weights=self.outer.trained_weights(
-                SigmoidTable.random(weights_key, num_states(env.spec), self.outer.initial_scale)
-            ),
+            policy=self.inner.trained_policy(policy),
+            weighted_value=self.inner.trained_value(value_for(own_key, env.spec, self.network)),
+            value=self.inner.trained_value(value_for(value_key, env.spec, self.network)),
+            weights=self.outer.trained_weights(weights),
         )
 
     def learn(self, learner: MetaPWRLearner, trajectory: Trajectory) -> tuple[MetaPWRLearner, InnerData]:
         """The inner update: θ along weighted advantages, both value functions towards their returns."""
         baseline = over_steps(learner.weighted_value.parameters, trajectory.observations)[:, :-1]
-        kept = InnerData(learner.policy, trajectory, trajectory.rewards, baseline)
-        weighted_returns = self._weighted_returns(learner.weights.parameters, kept)
-        returns = self.inner.regular_returns(learner.value.parameters, trajectory)
+        values, features = values_and_features(learner.value.parameters, trajectory.observations)
+        kept = InnerData(learner.policy, trajectory, trajectory.rewards, baseline, features)
+        weighted_returns = kept.weighted_sums(learner.weights.parameters)
+        returns = self.inner.regular_returns(values, trajectory)
         advantages = self.inner.prepare(weighted_returns - baseline, trajectory)
         learner = MetaPWRLearner(
             policy=self.inner.improve_policy(learner.policy, trajectory, advantages),
@@ -72,15 +75,11 @@ class MetaPWR(eqx.Module):
         )
         return learner, kept
 
-    def _weighted_returns(self, weights: PairWeights, data: InnerData) -> Float[Array, "B T"]:
-        pairs = jax.vmap(weights)(data.trajectory.observations)
-        return jax.vmap(pairwise_sum)(pairs, data.signal, data.trajectory.valid)
-
     def problem(self) -> MetaProblem:
         """η enters through the weighted returns."""
 
         def raw(weights: PairWeights, data: InnerData) -> Array:
-            return self._weighted_returns(weights, data) - data.baseline
+            return data.weighted_sums(weights) - data.baseline
 
         def advantages(weights: PairWeights, data: InnerData, fixed: PairWeights | None) -> Array:
             source = None if fixed is None else raw(fixed, data)

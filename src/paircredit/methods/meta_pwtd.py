@@ -10,16 +10,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import Environment
-from paircredit.estimators import pairwise_sum, td_errors
+from paircredit.estimators import td_errors
 from paircredit.estimators.shapes import expect_shape
 from paircredit.metagradient import MetaProblem
 from paircredit.methods.acting import logits_of_policy, no_memory
 from paircredit.methods.inner_loop import InnerLoop, Trained
 from paircredit.methods.outer_loop import InnerData, OuterData, OuterLoop
-from paircredit.methods.policy_gradient import over_steps
-from paircredit.networks import ValueTable, num_states, policy_for, value_for
+from paircredit.networks import NetworkSpec, ValueTable, num_states, policy_for, value_for, values_and_features
 from paircredit.types import PyTree, Trajectory
-from paircredit.weights import PairWeights, SigmoidTable
+from paircredit.weights import PairWeights, weights_for
 
 
 class MetaPWTDLearner(eqx.Module):
@@ -37,6 +36,8 @@ class MetaPWTD(eqx.Module):
     """Policy and value learning."""
     outer: OuterLoop = OuterLoop()
     """Weight learning."""
+    network: NetworkSpec = eqx.field(static=True, default=NetworkSpec())
+    """Sizes of networks (paper, KtD appendix)."""
     fixed_value: Float[Array, " S"] | None = None
     """Hold the value function at this table (paper, masked-value probe); left out, it is learned."""
 
@@ -49,30 +50,30 @@ class MetaPWTD(eqx.Module):
         return self.inner.episodes
 
     def init(self, key: Key[Array, ""], env: Environment) -> MetaPWTDLearner:
-        """A nearly uniform policy, a value function of zeros (or the fixed one), and weights near ½."""
+        """A nearly uniform policy, a fresh value function (or the fixed one), and weights near ½."""
         policy_key, weights_key = jax.random.split(key)
-        value = value_for(env.spec)
+        policy = policy_for(policy_key, env.spec, self.network, self.inner.initial_scale)
+        weights = weights_for(weights_key, env.spec, self.network, self.outer.initial_scale, sees_signal=True)
+        value = value_for(jax.random.fold_in(key, 1), env.spec, self.network)
         if self.fixed_value is not None:
             expect_shape(f"The fixed value function for {env.spec.name}", self.fixed_value, (num_states(env.spec),))
             value = ValueTable(self.fixed_value)
         return MetaPWTDLearner(
-            policy=self.inner.trained_policy(policy_for(policy_key, env.spec, self.inner.initial_scale)),
+            policy=self.inner.trained_policy(policy),
             value=self.inner.trained_value(value),
-            weights=self.outer.trained_weights(
-                SigmoidTable.random(weights_key, num_states(env.spec), self.outer.initial_scale)
-            ),
+            weights=self.outer.trained_weights(weights),
         )
 
     def learn(self, learner: MetaPWTDLearner, trajectory: Trajectory) -> tuple[MetaPWTDLearner, InnerData]:
         """The inner update: θ along weighted TD errors, the value function towards the regular return."""
-        values = over_steps(learner.value.parameters, trajectory.observations)
+        values, features = values_and_features(learner.value.parameters, trajectory.observations)
         errors = jax.vmap(td_errors)(trajectory.rewards, values, self.inner.discounts(trajectory), trajectory.valid)
-        kept = InnerData(learner.policy, trajectory, errors, jnp.zeros_like(errors))
+        kept = InnerData(learner.policy, trajectory, errors, jnp.zeros_like(errors), features)
         advantages = self.problem().advantages(learner.weights.parameters, kept, None)
         policy = self.inner.improve_policy(learner.policy, trajectory, advantages)
         value = learner.value
         if self.fixed_value is None:
-            returns = self.inner.regular_returns(value.parameters, trajectory)
+            returns = self.inner.regular_returns(values, trajectory)
             value = self.inner.improve_value(value, trajectory, returns)
         return MetaPWTDLearner(policy, value, learner.weights), kept
 
@@ -80,8 +81,7 @@ class MetaPWTD(eqx.Module):
         """η enters through the weights of the TD errors."""
 
         def raw(weights: PairWeights, data: InnerData) -> Array:
-            pairs = jax.vmap(weights)(data.trajectory.observations)
-            return jax.vmap(pairwise_sum)(pairs, data.signal, data.trajectory.valid) - data.baseline
+            return data.weighted_sums(weights) - data.baseline
 
         def advantages(weights: PairWeights, data: InnerData, fixed: PairWeights | None) -> Array:
             source = None if fixed is None else raw(fixed, data)

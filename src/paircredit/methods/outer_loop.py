@@ -9,13 +9,14 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
-from paircredit.estimators import lambda_advantages
+from paircredit.estimators import lambda_advantages, pairwise_sum
 from paircredit.metagradient import explicit_one_step
 from paircredit.metagradient.optimisers import Optimiser, adam
 from paircredit.methods.inner_loop import InnerLoop, Trained
 from paircredit.methods.policy_gradient import over_steps, policy_gradient_loss
 from paircredit.methods.protocol import MetaMethod
 from paircredit.types import PyTree, Trajectory
+from paircredit.weights import PairInputs, PairWeights
 
 
 class InnerData(eqx.Module):
@@ -26,12 +27,19 @@ class InnerData(eqx.Module):
         trajectory: the batch.
         signal: what the pair weights weigh: rewards or TD errors.
         baseline: what is subtracted from the weighted sum.
+        features: what a pair network sees of the observations, or None.
     """
 
     policy: Trained
     trajectory: Trajectory
     signal: Float[Array, "B T"]
     baseline: Float[Array, "B T"]
+    features: Float[Array, "B T_plus_1 D"] | None
+
+    def weighted_sums(self, weights: PairWeights) -> Float[Array, "B T"]:
+        """Σ_k w_tk · signal_k for every step."""
+        inputs = PairInputs(self.trajectory.observations, self.features, self.signal, self.trajectory.valid)
+        return jax.vmap(pairwise_sum)(jax.vmap(weights)(inputs), self.signal, self.trajectory.valid)
 
 
 class OuterData(eqx.Module):
@@ -46,8 +54,8 @@ class OuterLoop(eqx.Module):
 
     learning_rate: float = 0.01
     """Step size of η (paper, DAG appendix: the same optimiser as inside)."""
-    clip_norm: float = 0.5
-    """Largest global norm of the metagradient (paper, DAG appendix)."""
+    clip_norm: float | None = 0.5
+    """Largest global norm of the metagradient (paper, DAG appendix; none in Key-to-Door)."""
     lambda_: float = 1.0
     """λ of the regular advantage that judges the weights (the paper does not say; facts of its baselines: 1)."""
     entropy_cost: float = 0.0

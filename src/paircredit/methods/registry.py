@@ -1,4 +1,4 @@
-"""Methods by name, with their presets."""
+"""Methods by name."""
 
 from __future__ import annotations
 
@@ -9,24 +9,17 @@ from typing import Any
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.methods.a2c import A2C
 from paircredit.methods.hpwr import HPWR
-from paircredit.methods.inner_loop import InnerLoop
 from paircredit.methods.meta_pwr import MetaPWR
 from paircredit.methods.meta_pwtd import MetaPWTD
+from paircredit.methods.presets import preset_settings
 from paircredit.methods.protocol import Method
+from paircredit.methods.settings import replace_dotted
 
 _METHODS: dict[str, tuple[Callable[..., Any], str]] = {
     "a2c": (A2C, "actor-critic with a fixed λ; the regular return at λ = 1"),
     "h-pwr": (HPWR, "pairwise weighted rewards, handcrafted weights"),
     "meta-pwr": (MetaPWR, "pairwise weighted rewards, weights learned by metagradient"),
     "meta-pwtd": (MetaPWTD, "pairwise weighted TD errors, weights learned by metagradient"),
-}
-
-_PRESETS: dict[str, tuple[dict[str, Any], str]] = {
-    "paper": ({}, "the paper's tabular hyperparameters (the default)"),
-    "probe": (
-        {"inner": InnerLoop(learning_rate=0.1, value_learning_rate=0.1, entropy_cost=0.0, discount=0.9)},
-        "large steps and γ = 0.9, for the probe environments",
-    ),
 }
 
 
@@ -43,20 +36,20 @@ def register_method(name: str, method: Callable[..., Any], summary: str) -> None
     _METHODS[name] = (method, summary)
 
 
-def make_method(name: str, preset: str = "paper", **settings: object) -> Method:
+def make_method(name: str, preset: str = "default", env: str = "dag", **settings: object) -> Method:
     """Build a named method: `make_method("a2c", lambda_=0.9)`.
 
     Args:
         name: see `methods()`.
         preset: see `presets()`.
+        env: name of the environment it is for; presets differ between tables and networks.
         settings: fields of the method to replace.
     """
     if name not in _METHODS:
         raise unknown_name("method", name, _METHODS)
-    if preset not in _PRESETS:
-        raise unknown_name("preset", preset, _PRESETS)
-    method: Any = _METHODS[name][0](**_PRESETS[preset][0])
+    method: Any = _METHODS[name][0]()
     known = {field.name for field in dataclasses.fields(method)}
+    method = replace_dotted(method, preset_settings(preset, env, name, known), name)
     for setting in settings:
         if setting not in known:
             raise unknown_name(f"setting of {name}", setting, known)
@@ -67,8 +60,3 @@ def make_method(name: str, preset: str = "paper", **settings: object) -> Method:
 def methods() -> dict[str, str]:
     """Names and one-line summaries of all known methods."""
     return {name: summary for name, (_, summary) in _METHODS.items()}
-
-
-def presets() -> dict[str, str]:
-    """Names and one-line summaries of all presets."""
-    return {name: summary for name, (_, summary) in _PRESETS.items()}

@@ -1,6 +1,18 @@
 """Representations of policies and value functions."""
 
-from paircredit.networks.build import num_states, policy_for, value_for
+from paircredit.networks.actor_critic import PolicyNetwork, ValueNetwork
+from paircredit.networks.build import num_states, policy_for, value_for, values_and_features
+from paircredit.networks.spec import NetworkSpec
 from paircredit.networks.tabular import PolicyTable, ValueTable
 
-__all__ = ["PolicyTable", "ValueTable", "num_states", "policy_for", "value_for"]
+__all__ = [
+    "NetworkSpec",
+    "PolicyNetwork",
+    "PolicyTable",
+    "ValueNetwork",
+    "ValueTable",
+    "num_states",
+    "policy_for",
+    "value_for",
+    "values_and_features",
+]

@@ -1,13 +1,20 @@
-"""Choosing a representation from what an environment shows."""
+"""Choosing a representation from what an environment shows: tables for numbered states, networks for pictures."""
 
 from __future__ import annotations
 
-import jax.numpy as jnp
-from jaxtyping import Array, Key
+from collections.abc import Callable
+from typing import Any
 
-from paircredit.envs.protocol import Discrete, EnvSpec
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from paircredit.envs.protocol import Discrete, EnvSpec, Pixels
 from paircredit.errors import PaircreditError
+from paircredit.networks.actor_critic import PolicyNetwork, ValueNetwork
+from paircredit.networks.spec import NetworkSpec
 from paircredit.networks.tabular import PolicyTable, ValueTable
+from paircredit.types import PyTree
 
 
 def num_states(spec: EnvSpec) -> int:
@@ -20,11 +27,26 @@ def num_states(spec: EnvSpec) -> int:
     return spec.observation.size
 
 
-def policy_for(key: Key[Array, ""], spec: EnvSpec, scale: float) -> PolicyTable:
-    """A policy close to uniform."""
+def policy_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale: float) -> Any:
+    """A policy close to uniform: a table of logits of deviation `scale`, or a network whose last layer is so scaled."""
+    if isinstance(spec.observation, Pixels):
+        return PolicyNetwork.random(key, spec.observation, network, spec.num_actions, scale)
     return PolicyTable.random(key, num_states(spec), spec.num_actions, scale)
 
 
-def value_for(spec: EnvSpec) -> ValueTable:
-    """A value function that is 0 everywhere."""
+def value_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec) -> Any:
+    """A value function: a table of zeros, or a network at its start."""
+    if isinstance(spec.observation, Pixels):
+        return ValueNetwork.random(key, spec.observation, network)
     return ValueTable(jnp.zeros((num_states(spec),), dtype=float))
+
+
+def values_and_features(
+    value: Any, observations: PyTree
+) -> tuple[Float[Array, "B T_plus_1"], Float[Array, "B T_plus_1 D"] | None]:
+    """Values of a batch of episodes, and what the last layer saw (None for a table), with no gradient."""
+
+    def over_batch(function: Callable) -> Array:
+        return jax.lax.stop_gradient(jax.vmap(jax.vmap(function))(observations))
+
+    return over_batch(value), over_batch(value.features) if hasattr(value, "features") else None

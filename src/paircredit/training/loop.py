@@ -87,6 +87,8 @@ def online_iteration(method: Any, env: Environment, plan: Plan, state: LoopState
     """learn(τ_k) → collect τ_{k+1} → meta-learn from it."""
     key, rollout_key = jax.random.split(state.key)
     summary = {"episode_return": mean_return(state.trajectory)}
+    if hasattr(env, "summarise"):
+        summary |= env.summarise(state.trajectory)
     if plan.probe is not None:
         summary |= plan.probe(method, state.learner, env)
     learner, kept = method.learn(state.learner, state.trajectory)

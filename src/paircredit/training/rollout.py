@@ -9,65 +9,69 @@ import jax.numpy as jnp
 from jaxtyping import Array, Key
 
 from paircredit.envs.protocol import Environment
-from paircredit.methods.policy_gradient import legal_log_probs
+from paircredit.methods.policy_gradient import ILLEGAL_LOGIT
 from paircredit.methods.protocol import Method
-from paircredit.types import PyTree, TimeStep, Trajectory
+from paircredit.networks.prepare import prepare
+from paircredit.types import PyTree, Trajectory
+
+UNROLL = 4
+"""Steps per iteration of the compiled loop on a GPU, where copying the loop's state costs as much as a step's work."""
 
 
 def collect_episodes(method: Method, learner: Any, env: Environment, key: Key[Array, ""]) -> Trajectory:
     """`method.episodes` whole episodes with the learner's policy, padded to the environment's horizon.
 
     The noise that picks the actions is drawn before the loop over time, in one call of the generator and not in one
-    per step.
+    per step; matrices that a network derives from its parameters are made before the loop, too.
     """
     spec, count = env.spec, method.episodes
+    learner = prepare(learner)
     reset_key, action_key, step_key = jax.random.split(key, 3)
     noise = jax.random.gumbel(action_key, (spec.horizon, count, spec.num_actions), dtype=float)
     step_keys = jax.random.split(step_key, (spec.horizon, count))
     state, first = jax.vmap(env.reset)(jax.random.split(reset_key, count))
     carry = jax.vmap(lambda _: method.initial_carry(learner))(jnp.arange(count))
 
-    def step(before: tuple, draws: tuple) -> tuple[tuple, Trajectory]:
-        state, now, carry, running = before
+    def step(before: tuple, draws: tuple) -> tuple[tuple, tuple]:
+        state, observation, legal, carry, running = before
         gumbel, keys = draws
-        logits, carry = jax.vmap(lambda c, o: method.policy(learner, c, o))(carry, now.observation)
-        actions = jnp.argmax(legal_log_probs(logits, now.legal) + gumbel, axis=-1)
+        logits, carry = jax.vmap(lambda c, o: method.policy(learner, c, o))(carry, observation)
+        actions = jnp.argmax(jnp.where(legal, logits, ILLEGAL_LOGIT) + gumbel, axis=-1)
         state, after = jax.vmap(env.step)(keys, state, actions)
-        recorded = Trajectory(
-            observations=now.observation,
-            legal=now.legal,
-            actions=actions,
-            rewards=jnp.where(running, after.reward, 0.0),
-            terminated=after.terminated & running,
-            truncated=after.truncated & running,
-            valid=running,
-        )
         # Behind the end the final observation stays, so that `observations[n]` of an episode of n steps is the final
         # one.
-        after = TimeStep(
-            observation=_where(running, after.observation, now.observation),
-            legal=_where(running, after.legal, now.legal),
-            reward=after.reward,
-            terminated=after.terminated,
-            truncated=after.truncated,
+        observation = _where(running, after.observation, observation)
+        following = _where(running, after.legal, legal)
+        recorded = (
+            observation,
+            following,
+            actions,
+            jnp.where(running, after.reward, 0.0),
+            after.terminated & running,
+            after.truncated & running,
+            running,
         )
-        return (state, after, carry, running & ~after.terminated & ~after.truncated), recorded
+        running = running & ~after.terminated & ~after.truncated
+        return (state, observation, following, carry, running), recorded
 
-    start = (state, first, carry, jnp.ones((count,), dtype=bool))
-    (_, last, _, _), steps = jax.lax.scan(step, start, (noise, step_keys))
-    observations = jax.tree.map(
-        lambda x, final: jnp.concatenate([x, final[None]]), steps.observations, last.observation
-    )
+    start = (state, first.observation, first.legal, carry, jnp.ones((count,), dtype=bool))
+    unroll = UNROLL if jax.default_backend() == "gpu" else 1
+    _, steps = jax.lax.scan(step, start, (noise, step_keys), unroll=unroll)
+    observations, legal, actions, rewards, terminated, truncated, valid = steps
     batch = Trajectory(
-        observations,
-        steps.legal,
-        steps.actions,
-        steps.rewards,
-        steps.terminated,
-        steps.truncated,
-        steps.valid,
+        observations=_with_first(first.observation, observations),
+        legal=_with_first(first.legal, legal)[:-1],
+        actions=actions,
+        rewards=rewards,
+        terminated=terminated,
+        truncated=truncated,
+        valid=valid,
     )
     return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), batch)
+
+
+def _with_first(first: PyTree, following: PyTree) -> PyTree:
+    return jax.tree.map(lambda x, rest: jnp.concatenate([x[None], rest]), first, following)
 
 
 def _where(mask: Array, yes: PyTree, no: PyTree) -> PyTree:

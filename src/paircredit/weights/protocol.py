@@ -1,17 +1,34 @@
-"""What a weight function is."""
+"""What a weight function is, and what it may look at."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from jaxtyping import Array, Float
+import equinox as eqx
+from jaxtyping import Array, Bool, Float
 
 from paircredit.types import PyTree
 
 
-class PairWeights(Protocol):
-    """A PyTree of parameters that maps the observations of one trajectory to a weight for every pair of steps."""
+class PairInputs(eqx.Module):
+    """One trajectory as a weight function sees it; tables look at the observations, networks at the rest.
 
-    def __call__(self, observations: PyTree) -> Float[Array, "T T"]:
-        """`weights[t, k]` = f(S_t, S_{k+1}, k+1−t) from T+1 observations; entries below the diagonal mean nothing."""
+    Attributes:
+        observations: T+1 of them.
+        features: vectors that a value network sees in the observations, as constants.
+        signal: what is going to be weighted (TD errors), for weight functions that look at it.
+        valid: the steps that are no padding.
+    """
+
+    observations: PyTree
+    features: Float[Array, "*batch T_plus_1 D"] | None = None
+    signal: Float[Array, "*batch T"] | None = None
+    valid: Bool[Array, "*batch T"] | None = None
+
+
+class PairWeights(Protocol):
+    """A PyTree of parameters that maps one trajectory to a weight for every pair of steps."""
+
+    def __call__(self, inputs: PairInputs) -> Float[Array, "T T"]:
+        """`weights[t, k]` = f(S_t, S_{k+1}, k+1−t); entries below the diagonal mean nothing."""
         ...

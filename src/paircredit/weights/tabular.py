@@ -1,7 +1,6 @@
 """Pair weights as |S| × |S| tables, learned or fixed.
 
-A weight function maps the T+1 observations of one trajectory to `weights[t, k]` = f(S_t, S_{k+1}, k+1−t). Entries below
-the diagonal are there but mean nothing.
+They look at the observations of a trajectory, which are numbers of states, and at nothing else.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import jax
 from jaxtyping import Array, Float, Int, Key
 
 from paircredit.errors import PaircreditError
+from paircredit.weights.protocol import PairInputs
 
 LARGEST_TABLE = 2**29
 """Entries of the largest table that is built (2 GiB in float32)."""
@@ -21,9 +21,10 @@ class SigmoidTable(eqx.Module):
 
     eta: Float[Array, "S S"]
 
-    def __call__(self, observations: Int[Array, " T_plus_1"]) -> Float[Array, "T T"]:
+    def __call__(self, inputs: PairInputs) -> Float[Array, "T T"]:
         """The weights of all pairs of one trajectory."""
-        return jax.nn.sigmoid(self.eta[observations[:-1, None], observations[None, 1:]])
+        states: Int[Array, " T_plus_1"] = inputs.observations
+        return jax.nn.sigmoid(self.eta[states[:-1, None], states[None, 1:]])
 
     def matrix(self) -> Float[Array, "S S"]:
         """The weight of every pair of states."""
@@ -41,9 +42,10 @@ class FixedTable(eqx.Module):
 
     table: Float[Array, "S S"]
 
-    def __call__(self, observations: Int[Array, " T_plus_1"]) -> Float[Array, "T T"]:
+    def __call__(self, inputs: PairInputs) -> Float[Array, "T T"]:
         """The weights of all pairs of one trajectory."""
-        return self.table[observations[:-1, None], observations[None, 1:]]
+        states: Int[Array, " T_plus_1"] = inputs.observations
+        return self.table[states[:-1, None], states[None, 1:]]
 
     def matrix(self) -> Float[Array, "S S"]:
         """The weight of every pair of states."""

@@ -1,0 +1,99 @@
+"""Named hyperparameters: what a method starts from, by the kind of environment.
+
+Settings are dotted names of fields. Those under a method's own name are for that method alone; a setting of a field
+that a method does not have (the outer loop of A2C) is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from paircredit.errors import PaircreditError, unknown_name
+
+Settings = Mapping[str, Any]
+
+_KEY_TO_DOOR_PAPER: Settings = {
+    "inner.learning_rate": 2e-4,
+    "inner.value_learning_rate": 2e-4,
+    "inner.discount": 0.998,
+    "inner.entropy_cost": 0.05,
+    "inner.episodes": 16,
+    "inner.standardise": True,
+    "inner.initial_scale": 1.0,
+    "outer.learning_rate": 2e-5,
+    "outer.clip_norm": None,
+    "outer.lambda_": 1.0,
+    "network.lag": "scalar",
+    "a2c:lambda_": 0.5,
+}
+_KEY_TO_DOOR: Settings = {
+    **_KEY_TO_DOOR_PAPER,
+    "outer.learning_rate": 1e-4,
+    "outer.lambda_": 0.9,
+    "network.lag": "one-hot",
+}
+_KEY_TO_DOOR_SMALL: Settings = {
+    **_KEY_TO_DOOR,
+    "inner.learning_rate": 1e-3,
+    "inner.value_learning_rate": 1e-3,
+    "outer.learning_rate": 1e-3,
+    "network.filters": (8, 8),
+    "network.picture_width": 64,
+    "network.trunk": (64, 64),
+    "network.pair_width": 32,
+}
+_PROBE: Settings = {
+    "inner.learning_rate": 0.1,
+    "inner.value_learning_rate": 0.1,
+    "inner.entropy_cost": 0.0,
+    "inner.discount": 0.9,
+}
+
+_PRESETS: dict[str, tuple[str, dict[str, Settings]]] = {
+    "default": (
+        "the paper's hyperparameters, and better ones where docs/reproduction.md has the evidence",
+        {"tables": {}, "key-to-door": _KEY_TO_DOOR},
+    ),
+    "paper": (
+        "the paper's hyperparameters, gaps filled as docs/reproduction.md says",
+        {"tables": {}, "key-to-door": _KEY_TO_DOOR_PAPER},
+    ),
+    "small": ("small networks and larger steps, for a laptop", {"key-to-door": _KEY_TO_DOOR_SMALL}),
+    "probe": ("large steps and γ = 0.9, for the probe environments", {"tables": _PROBE}),
+}
+
+_NETWORK_ENVIRONMENTS = {"key-to-door": "key-to-door"}
+"""Environments that tables cannot represent, and whose settings they start from."""
+
+_OPTIONAL = ("outer", "network")
+"""Fields that not every method has."""
+
+
+def presets() -> dict[str, str]:
+    """Names and one-line summaries of all presets."""
+    return {name: summary for name, (summary, _) in _PRESETS.items()}
+
+
+def preset_settings(preset: str, env: str, method: str, fields: Collection[str]) -> dict[str, Any]:
+    """The settings of a preset for a method on an environment.
+
+    Args:
+        preset: its name.
+        env: name of the environment.
+        method: name of the method.
+        fields: the fields that the method has.
+    """
+    if preset not in _PRESETS:
+        raise unknown_name("preset", preset, _PRESETS)
+    kind = _NETWORK_ENVIRONMENTS.get(env, "tables")
+    by_kind = _PRESETS[preset][1]
+    if kind not in by_kind:
+        fitting = [name for name, (_, kinds) in _PRESETS.items() if kind in kinds]
+        raise PaircreditError(f"The preset {preset!r} is not made for {env}; those for it are {', '.join(fitting)}.")
+    settings = {}
+    for name, value in by_kind[kind].items():
+        owner, _, own = name.rpartition(":")
+        if owner in ("", method) and (own.split(".")[0] in fields or own.split(".")[0] not in _OPTIONAL):
+            settings[own] = value
+    return settings

@@ -1,0 +1,108 @@
+"""Layers whose parameters are plain arrays, written so that a member axis on the parameters stays cheap.
+
+A convolution that is mapped over parameters becomes a grouped convolution, which no library runs well; a matrix product
+that is mapped over parameters becomes a batched matrix product, which every library runs well. So convolutions are
+written as matrix products here (docs/performance.md has the measurements).
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+
+def fan_in_normal(
+    key: Key[Array, ""], shape: tuple[int, ...], fan_in: int, scale: float = 1.0
+) -> Float[Array, "*shape"]:
+    """Normal numbers of deviation scale/√fan_in, cut off at two deviations (the default of Sonnet and Haiku)."""
+    return scale / np.sqrt(fan_in) * jax.random.truncated_normal(key, -2.0, 2.0, shape, dtype=float)
+
+
+class Dense(eqx.Module):
+    """x ↦ x W + b."""
+
+    weight: Float[Array, "inputs outputs"]
+    bias: Float[Array, " outputs"]
+
+    @classmethod
+    def random(cls, key: Key[Array, ""], inputs: int, outputs: int, scale: float = 1.0) -> Dense:
+        """Fan-in normal weights and biases of 0."""
+        return cls(fan_in_normal(key, (inputs, outputs), inputs, scale), jnp.zeros((outputs,), dtype=float))
+
+    def __call__(self, x: Float[Array, "*batch inputs"]) -> Float[Array, "*batch outputs"]:
+        """The layer, in the precision of its input."""
+        return x @ self.weight.astype(x.dtype) + self.bias.astype(x.dtype)
+
+    def astype(self, dtype: jnp.dtype) -> Dense:
+        """The same layer in another precision."""
+        return Dense(self.weight.astype(dtype), self.bias.astype(dtype))
+
+
+class Conv3x3(eqx.Module):
+    """A 3×3 convolution, stride 1, padded with zeros to keep its size, on pictures whose rows lie flat.
+
+    As a matrix product it has two forms, which compute the same. *Patches*: nine shifted pictures side by side times
+    the kernel; the least arithmetic, nine times the memory. *Rows*: three neighbouring rows side by side times a banded
+    matrix that holds the kernel once per column; W/3 times the arithmetic in one well-shaped product, a third of the
+    memory. A GPU is faster with rows, a CPU with patches.
+    """
+
+    weight: Float[Array, "3 3 channels filters"]
+    bias: Float[Array, " filters"]
+    width: int = eqx.field(static=True)
+
+    @classmethod
+    def random(cls, key: Key[Array, ""], width: int, channels: int, filters: int) -> Conv3x3:
+        """Fan-in normal weights and biases of 0, for pictures of this width."""
+        weight = fan_in_normal(key, (3, 3, channels, filters), 9 * channels)
+        return cls(weight, jnp.zeros((filters,), dtype=float), width)
+
+    def as_matrix(self, dtype: jnp.dtype, rows: bool | None = None) -> PatchMatrix | RowMatrix:
+        """The layer in the form that it is computed in; whoever applies it many times makes this once.
+
+        Args:
+            dtype: to compute in.
+            rows: which form; left out, what is faster here.
+        """
+        channels, filters = self.weight.shape[2:]
+        if not (jax.default_backend() == "gpu" if rows is None else rows):
+            matrix = self.weight.reshape(9 * channels, filters)
+            return PatchMatrix(matrix.astype(dtype), self.bias.astype(dtype), self.width)
+        shift = np.stack([np.eye(self.width, k=1 - x) for x in range(3)])  # shift[x, source, target]
+        band = jnp.einsum("xst,yxcf->ysctf", jnp.asarray(shift, dtype=self.weight.dtype), self.weight)
+        matrix = band.reshape(3 * self.width * channels, self.width * filters)
+        return RowMatrix(matrix.astype(dtype), jnp.tile(self.bias, self.width).astype(dtype))
+
+    def __call__(self, rows: Float[Array, "H inputs"]) -> Float[Array, "H outputs"]:
+        """From rows [H, W·channels] to rows [H, W·filters]."""
+        return self.as_matrix(rows.dtype)(rows)
+
+
+class RowMatrix(eqx.Module):
+    """A convolution as a banded matrix [3·W·channels, W·filters]."""
+
+    matrix: Float[Array, "inputs outputs"]
+    bias: Float[Array, " outputs"]
+
+    def __call__(self, rows: Float[Array, "H inputs"]) -> Float[Array, "H outputs"]:
+        """From rows [H, W·channels] to rows [H, W·filters]."""
+        height, padded = rows.shape[0], jnp.pad(rows, ((1, 1), (0, 0)))
+        stacked = jnp.concatenate([padded[y : y + height] for y in range(3)], axis=-1)
+        return stacked @ self.matrix + self.bias
+
+
+class PatchMatrix(eqx.Module):
+    """A convolution as a matrix [9·channels, filters] for patches."""
+
+    matrix: Float[Array, "inputs outputs"]
+    bias: Float[Array, " outputs"]
+    width: int = eqx.field(static=True)
+
+    def __call__(self, rows: Float[Array, "H inputs"]) -> Float[Array, "H outputs"]:
+        """From rows [H, W·channels] to rows [H, W·filters]."""
+        height, padded = rows.shape[0], jnp.pad(rows.reshape(rows.shape[0], self.width, -1), ((1, 1), (1, 1), (0, 0)))
+        patches = [padded[y : y + height, x : x + self.width] for y in range(3) for x in range(3)]
+        return (jnp.concatenate(patches, axis=-1) @ self.matrix + self.bias).reshape(height, -1)

@@ -1,0 +1,31 @@
+"""How large the networks are, and what about them is open."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+LagEncoding = Literal["one-hot", "scalar", "sinusoidal"]
+PairBackend = Literal["auto", "dense", "tiled", "kernel"]
+Precision = Literal["auto", "float32", "bfloat16"]
+
+
+@dataclasses.dataclass(frozen=True)
+class NetworkSpec:
+    """Sizes of the networks that are built where tables do not fit; ignored where they do."""
+
+    filters: tuple[int, int] = (16, 32)
+    """Filters of the two 3×3 convolutions (paper, KtD appendix)."""
+    picture_width: int = 512
+    """Units of the dense layer behind the convolutions (paper, KtD appendix)."""
+    trunk: tuple[int, int] = (512, 256)
+    """Units of the two dense layers behind the flags (paper, KtD appendix)."""
+    pair_width: int = 256
+    """Channels of the pair network (paper, KtD appendix)."""
+    lag: LagEncoding = "one-hot"
+    """How the pair network sees a time difference (the paper does not say; see docs/reproduction.md)."""
+    backend: PairBackend = "auto"
+    """How the pair network is computed: its kernels on a GPU, tiles elsewhere, or by name (our choice)."""
+    precision: Precision = "auto"
+    """Numbers between the layers of policy and value networks: bfloat16 on a GPU, float32 elsewhere, or by name;
+    parameters, losses and the pair network are float32 always (our choice, see docs/performance.md)."""

@@ -1,0 +1,107 @@
+"""The paper's meta-network: a weight for every pair of an episode from what its states look like and how far apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from paircredit.errors import PaircreditError, unknown_name
+from paircredit.networks.layers import Dense
+from paircredit.networks.spec import LagEncoding, NetworkSpec
+from paircredit.weights.pairs import PairParameters, dense_pair_logits, tiled_pair_logits
+from paircredit.weights.pairs.kernel import kernel_pair_logits
+from paircredit.weights.protocol import PairInputs
+
+OUTPUT_SCALE = 0.01
+"""Factor on the initial weights of the last layer, so that all pairs start near ½ (paper, KtD appendix)."""
+SINUSOIDS = 32
+"""Pairs of sine and cosine of the sinusoidal encoding."""
+
+
+class PairNetwork(eqx.Module):
+    """w_tk = sigmoid(out · relu(norm((row_t + 1)(column_k + 1)(lag_{k−t} + 1))) + bias) (paper, KtD appendix)."""
+
+    row: Dense
+    column: Dense
+    lag: Dense
+    scale: Float[Array, " D"]
+    shift: Float[Array, " D"]
+    out: Float[Array, " D"]
+    bias: Float[Array, ""]
+    horizon: int = eqx.field(static=True)
+    sees_signal: bool = eqx.field(static=True)
+    spec: NetworkSpec = eqx.field(static=True)
+
+    @classmethod
+    def random(cls, key: Key[Array, ""], horizon: int, spec: NetworkSpec, sees_signal: bool) -> PairNetwork:
+        """Fan-in normal weights, biases of 0, all pairs near ½.
+
+        Args:
+            key: of the weights.
+            horizon: the number of steps T of an episode.
+            spec: sizes.
+            sees_signal: whether columns also see what arrives with them, clipped to ±1 (Meta-PWTD).
+        """
+        keys = jax.random.split(key, 4)
+        features, width = spec.trunk[1], spec.pair_width
+        inputs = lag_encoding(horizon, spec.lag).shape[1]
+        return cls(
+            row=Dense.random(keys[0], features, width),
+            column=Dense.random(keys[1], features + int(sees_signal), width),
+            lag=Dense.random(keys[2], inputs, width),
+            scale=jnp.ones((width,), dtype=float),
+            shift=jnp.zeros((width,), dtype=float),
+            out=Dense.random(keys[3], width, 1, OUTPUT_SCALE).weight[:, 0],
+            bias=jnp.zeros((), dtype=float),
+            horizon=horizon,
+            sees_signal=sees_signal,
+            spec=spec,
+        )
+
+    def __call__(self, inputs: PairInputs) -> Float[Array, "T T"]:
+        """The weights of all pairs of one episode."""
+        if inputs.features is None or inputs.valid is None:
+            raise PaircreditError("A pair network needs the features of a value network and which steps are valid.")
+        columns = inputs.features[1:]
+        if self.sees_signal:
+            if inputs.signal is None:
+                raise PaircreditError("This pair network needs to see what it weighs; give it the signal.")
+            columns = jnp.concatenate([columns, jnp.clip(inputs.signal, -1.0, 1.0)[:, None]], axis=1)
+        encoded = jnp.asarray(lag_encoding(self.horizon, self.spec.lag), dtype=self.out.dtype)
+        parameters = PairParameters(
+            rows=jax.nn.relu(self.row(inputs.features[:-1])) + 1.0,
+            columns=jax.nn.relu(self.column(columns)) + 1.0,
+            lags=self.lag(encoded) + 1.0,
+            scale=self.scale,
+            shift=self.shift,
+            out=self.out,
+        )
+        return jax.nn.sigmoid(pair_backend(self.spec.backend, self.out.dtype)(parameters, inputs.valid) + self.bias)
+
+
+def lag_encoding(horizon: int, kind: LagEncoding) -> np.ndarray:
+    """What the network sees of the time differences 1 … T: a row each."""
+    lags = np.arange(1, horizon + 1)
+    if kind == "scalar":
+        return lags[:, None] / horizon
+    if kind == "one-hot":  # times √T: the entries of the embedding then start with deviation 1
+        return np.sqrt(horizon) * np.eye(horizon)
+    if kind != "sinusoidal":
+        raise unknown_name("lag encoding", kind, ("one-hot", "scalar", "sinusoidal"))
+    angles = lags[:, None] / (2.0 * horizon) ** (np.arange(SINUSOIDS)[None, :] / SINUSOIDS)
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+
+
+def pair_backend(name: str, dtype: jnp.dtype) -> Callable[[PairParameters, Array], Array]:
+    """The function that computes the logits of all pairs."""
+    backends = {"dense": dense_pair_logits, "tiled": tiled_pair_logits, "kernel": kernel_pair_logits}
+    if name == "auto":
+        name = "kernel" if jax.default_backend() == "gpu" and dtype == jnp.float32 else "tiled"
+    if name not in backends:
+        raise unknown_name("pair back end", name, ("auto", *backends))
+    return backends[name]

@@ -1,0 +1,7 @@
+"""The logits of all pairs of an episode, computed three ways behind one signature."""
+
+from paircredit.weights.pairs.dense import dense_pair_logits
+from paircredit.weights.pairs.problem import NORMALISER_EPSILON, PairParameters
+from paircredit.weights.pairs.tiled import tiled_pair_logits
+
+__all__ = ["NORMALISER_EPSILON", "PairParameters", "dense_pair_logits", "tiled_pair_logits"]
