@@ -118,7 +118,7 @@ class TrainOptions:
 
     env: Any
     method: Any
-    preset: str = "paper"
+    preset: str = "default"
     """Hyperparameters to start from: see `paircredit list`."""
     frames: int = 100_000
     """Environment steps per seed, rounded up to whole updates."""
@@ -231,7 +231,7 @@ def _train(words: list[str]) -> int:
         raise PaircreditError("`paircredit train` needs an environment and a method: paircredit train dag meta-pwr.")
     env_name, method_name, flags = words[0], words[1], words[2:]
     default_env = environment_config(env_name)
-    default_method: Any = make_method(method_name, _value_of("--preset", flags) or "paper")
+    default_method: Any = make_method(method_name, _value_of("--preset", flags) or "default", env_name)
     typed = dataclasses.make_dataclass(
         "TrainOptions",
         [("env", type(default_env)), ("method", type(default_method))],

@@ -158,7 +158,9 @@ class KeyToDoor(eqx.Module):
         eaten = here & state.apples & (phase == APPLE_PHASE)
         opens = moves & at_door & ~state.opened
         takes_key = (phase == KEY_PHASE) & (row == state.key[0]) & (column == state.key[1])
-        reward = jnp.where(eaten, state.payouts, 0.0).sum() + jnp.where(opens, self.door_reward, 0.0)
+        # Looked up in one cell, not summed over the map: a sum would be a kernel of its own on a GPU.
+        found = (phase == APPLE_PHASE) & state.apples[row, column]
+        reward = jnp.where(found, state.payouts[row, column], 0.0) + jnp.where(opens, self.door_reward, 0.0)
 
         time = state.time + 1
         to_apples, to_door = time == self.key_steps, time == self.door_start

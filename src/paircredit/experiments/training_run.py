@@ -14,11 +14,12 @@ from paircredit.analysis.exact import expected_return, optimal_values
 from paircredit.envs.dag import layers
 from paircredit.envs.protocol import Environment
 from paircredit.envs.registry import make_environment
-from paircredit.errors import PaircreditError, unknown_name
+from paircredit.errors import PaircreditError
 from paircredit.experiments.progress import Progress
 from paircredit.experiments.spec import TrainingSpec, as_json
 from paircredit.methods.protocol import Method
 from paircredit.methods.registry import make_method
+from paircredit.methods.settings import replace_dotted
 from paircredit.networks import num_states
 from paircredit.runs.folder import RunWriter, rounded
 from paircredit.runs.read import read_arrays, read_run
@@ -42,7 +43,7 @@ def run_training(spec: TrainingSpec, folder: Path, progress: Progress) -> None:
         progress: is told about every chunk.
     """
     env = make_environment(spec.env, **spec.env_settings)
-    method = replace_dotted(make_method(spec.method, spec.preset), spec.method_settings, spec.method)
+    method = replace_dotted(make_method(spec.method, spec.preset, spec.env), spec.method_settings, spec.method)
     members = _members(spec, env, method, folder)
     # What cannot start is refused before a folder is made.
     learner = jax.eval_shape(members[0].method.init, jax.random.key(0), env)
@@ -149,18 +150,6 @@ def _file_arrays(content: bytes, path: Path) -> dict[str, np.ndarray]:
         return {"weights": np.load(path, allow_pickle=False)}
     except (ValueError, OSError, EOFError) as error:
         raise PaircreditError(f"{path} is not a readable npy file: {error}.") from error
-
-
-def replace_dotted(method: Any, settings: Any, name: str) -> Any:
-    """Replace fields of a method by dotted name: `{"inner.learning_rate": 0.1}`."""
-    for dotted, value in settings.items():
-        first, _, rest = dotted.partition(".")
-        known = [field.name for field in dataclasses.fields(method)]
-        if first not in known:
-            raise unknown_name(f"setting of {name}", dotted, known)
-        new = replace_dotted(getattr(method, first), {rest: value}, f"{name}.{first}") if rest else value
-        method = dataclasses.replace(method, **{first: new})
-    return method
 
 
 def _members(spec: TrainingSpec, env: Environment, method: Any, folder: Path) -> list[Member]:
