@@ -150,11 +150,12 @@ def test_the_inner_wall_is_passed_through_its_gap():
 
 
 def test_the_key_vanishes_when_walked_over_and_is_remembered():
-    env = KeyToDoorConfig(key_steps=4, apple_steps=5, door_steps=4).build()
+    env = KeyToDoorConfig(key_steps=5, apple_steps=4, door_steps=4).build()
     steps = walk(env, begin(env, agent=place(3, 5), key=place(3, 6)), [LEFT, RIGHT, RIGHT, *[LEFT] * 10])
     assert [bool(now.observation.flags[0]) for _, now in steps] == [False, False, *[True] * 11]
-    assert [len(cells(now, KEY_COLOUR)) for _, now in steps[:3]] == [1, 1, 0]
-    assert all(float(now.reward) == 0 for _, now in steps[:4])
+    assert [len(cells(now, KEY_COLOUR)) for _, now in steps[:4]] == [1, 1, 0, 0]
+    assert cells(steps[3][1], AGENT_COLOUR) == [(3, 5)], "next to where the key had been"
+    assert all(float(now.reward) == 0 for _, now in steps[:5])
 
 
 def test_a_key_taken_with_the_last_step_of_its_phase_counts():
