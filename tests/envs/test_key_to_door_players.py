@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from paircredit.envs import KeyToDoorConfig
-from paircredit.envs.key_to_door import DOOR, DOOR_PHASE, KEY_PHASE, MIDDLE
+from paircredit.envs.key_to_door import DOOR, DOOR_PHASE, KEY_PHASE, MIDDLE, phase_rewards
 from paircredit.envs.key_to_door_players import (
     LONGEST_SWEEP,
     best_door_rate,
@@ -19,7 +19,6 @@ from paircredit.envs.key_to_door_players import (
     max_expected_return,
     mean_apples,
     optimal_player,
-    phase_rewards,
     play,
     random_apples,
     random_door_rate,

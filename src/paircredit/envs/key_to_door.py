@@ -23,7 +23,7 @@ from jaxtyping import Array, Bool, Float, Int, Int8, Int32, Key
 
 from paircredit.envs.protocol import EnvSpec, Pixels
 from paircredit.errors import PaircreditError
-from paircredit.types import PixelObservation, TimeStep
+from paircredit.types import PixelObservation, TimeStep, Trajectory
 
 Layout = Literal["open", "walled"]
 """The key room: nothing but floor, or a wall across with a gap of three cells between the agent and the key."""
@@ -179,6 +179,14 @@ class KeyToDoor(eqx.Module):
         )
         return following, self._time_step(following, reward)
 
+    def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
+        """What the training loop records beside the return: means over a batch of `phase_rewards`."""
+        return {
+            name: jnp.mean(values)
+            for name, values in phase_rewards(trajectory, self).items()
+            if name != "episode_return"
+        }
+
     def _key_room(self, draws: Float[Array, " cells"]) -> tuple[Int32[Array, " 2"], Int32[Array, " 2"]]:
         """Where the agent and the key are at the beginning, from a random number for every cell."""
         if self.layout == "open":
@@ -227,6 +235,21 @@ class KeyToDoor(eqx.Module):
         for mask, colour in layers:
             pixels = jnp.where(mask[..., None], _bytes(colour), pixels)
         return pixels
+
+
+def phase_rewards(trajectory: Trajectory, env: KeyToDoor) -> dict[str, Float[Array, "*batch"]]:
+    """What each episode was paid, in all and by phase, and 1 or 0 for the key; `jnp.mean` makes metrics of them.
+
+    Returns:
+        `episode_return`, `apple_reward`, `door_reward` and `key_rate`, one number per episode each.
+    """
+    rewards = trajectory.rewards
+    return {
+        "episode_return": rewards.sum(axis=-1),
+        "apple_reward": rewards[..., env.key_steps : env.door_start].sum(axis=-1),
+        "door_reward": rewards[..., env.door_start :].sum(axis=-1),
+        "key_rate": trajectory.observations.flags[..., -1, 0].astype(rewards.dtype),
+    }
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 A player sees the state itself, not its picture. `play` lets one play whole episodes. What follows from the rules alone
 is computed by dynamic programming over the cells of one room, on the host: how often a random walk finds the key, the
-door, or an apple, and what can be reached at all. `phase_rewards` splits the return of recorded episodes into phases.
+door, or an apple, and what can be reached at all.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Int32, Key
+from jaxtyping import Array, Int, Int32, Key
 
 from paircredit.envs.key_to_door import (
     APPLE_PHASE,
@@ -99,21 +99,6 @@ def play(env: KeyToDoor, player: Player, key: Key[Array, ""], episodes: int) -> 
         observations, steps.legal, steps.actions, steps.rewards, steps.terminated, steps.truncated, steps.valid
     )
     return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), batch)
-
-
-def phase_rewards(trajectory: Trajectory, env: KeyToDoor) -> dict[str, Float[Array, "*batch"]]:
-    """What each episode was paid, in all and by phase, and 1 or 0 for the key; `jnp.mean` makes metrics of them.
-
-    Returns:
-        `episode_return`, `apple_reward`, `door_reward` and `key_rate`, one number per episode each.
-    """
-    rewards = trajectory.rewards
-    return {
-        "episode_return": rewards.sum(axis=-1),
-        "apple_reward": rewards[..., env.key_steps : env.door_start].sum(axis=-1),
-        "door_reward": rewards[..., env.door_start :].sum(axis=-1),
-        "key_rate": trajectory.observations.flags[..., -1, 0].astype(rewards.dtype),
-    }
 
 
 def mean_apples(env: KeyToDoor) -> float:

@@ -1,6 +1,7 @@
 """Methods: how advantages are made and what learns from them; one file each."""
 
 from paircredit.methods.a2c import A2C
+from paircredit.methods.credit import Credit
 from paircredit.methods.hpwr import HPWR
 from paircredit.methods.inner_loop import InnerLoop, Trained
 from paircredit.methods.meta_pwr import MetaPWR
@@ -14,6 +15,7 @@ from paircredit.methods.settings import replace_dotted
 __all__ = [
     "A2C",
     "HPWR",
+    "Credit",
     "InnerData",
     "InnerLoop",
     "MetaMethod",

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Key
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import Environment
-from paircredit.estimators import lambda_advantages
+from paircredit.estimators import lambda_advantages, td_errors
 from paircredit.methods.acting import logits_of_policy, no_memory
+from paircredit.methods.credit import Credit
 from paircredit.methods.inner_loop import InnerLoop, Trained
 from paircredit.methods.policy_gradient import over_steps
 from paircredit.networks import NetworkSpec, policy_for, value_for
 from paircredit.types import Trajectory
+from paircredit.weights import exponential_weights
 
 
 class A2CLearner(eqx.Module):
@@ -48,10 +51,24 @@ class A2C(eqx.Module):
 
     def learn(self, learner: A2CLearner, trajectory: Trajectory) -> tuple[A2CLearner, tuple[()]]:
         """One step of the policy along λ-advantages, one step of the value towards λ-returns."""
+        advantages, values = self._advantages(learner, trajectory)
+        policy = self.inner.improve_policy(learner.policy, trajectory, self.inner.prepare(advantages, trajectory))
+        value = self.inner.improve_value(learner.value, trajectory, advantages + values[:, :-1])
+        return A2CLearner(policy, value), ()
+
+    def credit(self, learner: A2CLearner, trajectory: Trajectory) -> Credit:
+        """What the actions of a batch are credited with: TD errors, weighed by (γλ)^(k−t)."""
+        advantages, values = self._advantages(learner, trajectory)
+        discounts = self.inner.discounts(trajectory)
+        errors = jax.vmap(td_errors)(trajectory.rewards, values, discounts, trajectory.valid)
+        weights = exponential_weights(errors.shape[1], self.inner.discount, self.lambda_)
+        return Credit(advantages, jnp.broadcast_to(weights, (*errors.shape, errors.shape[1])), errors)
+
+    def _advantages(
+        self, learner: A2CLearner, trajectory: Trajectory
+    ) -> tuple[Float[Array, "B T"], Float[Array, "B T_plus_1"]]:
         values = over_steps(learner.value.parameters, trajectory.observations)
         advantages = jax.vmap(lambda_advantages, in_axes=(0, 0, 0, None, 0))(
             trajectory.rewards, values, self.inner.discounts(trajectory), self.lambda_, trajectory.valid
         )
-        policy = self.inner.improve_policy(learner.policy, trajectory, self.inner.prepare(advantages, trajectory))
-        value = self.inner.improve_value(learner.value, trajectory, advantages + values[:, :-1])
-        return A2CLearner(policy, value), ()
+        return advantages, values

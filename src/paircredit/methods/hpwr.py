@@ -12,6 +12,7 @@ from paircredit.envs.protocol import Discrete, Environment
 from paircredit.estimators import pairwise_sum
 from paircredit.estimators.shapes import expect_shape
 from paircredit.methods.acting import logits_of_policy, no_memory
+from paircredit.methods.credit import Credit
 from paircredit.methods.inner_loop import InnerLoop, Trained
 from paircredit.methods.policy_gradient import over_steps
 from paircredit.networks import NetworkSpec, num_states, policy_for, value_for
@@ -65,11 +66,18 @@ class HPWR(eqx.Module):
 
     def learn(self, learner: HPWRLearner, trajectory: Trajectory) -> tuple[HPWRLearner, tuple[()]]:
         """One step of the policy along weighted advantages, one step of the value towards weighted returns."""
+        credit, returns = self._credit_and_returns(learner, trajectory)
+        advantages = self.inner.prepare(credit.advantages, trajectory)
+        policy = self.inner.improve_policy(learner.policy, trajectory, advantages)
+        value = self.inner.improve_value(learner.weighted_value, trajectory, returns)
+        return HPWRLearner(policy, value, learner.weights), ()
+
+    def credit(self, learner: HPWRLearner, trajectory: Trajectory) -> Credit:
+        """What the actions of a batch are credited with."""
+        return self._credit_and_returns(learner, trajectory)[0]
+
+    def _credit_and_returns(self, learner: HPWRLearner, trajectory: Trajectory) -> tuple[Credit, Float[Array, "B T"]]:
         weights = jax.vmap(learner.weights.parameters)(PairInputs(trajectory.observations))
         returns = jax.vmap(pairwise_sum)(weights, trajectory.rewards, trajectory.valid)
         baseline = over_steps(learner.weighted_value.parameters, trajectory.observations)[:, :-1]
-        policy = self.inner.improve_policy(
-            learner.policy, trajectory, self.inner.prepare(returns - baseline, trajectory)
-        )
-        value = self.inner.improve_value(learner.weighted_value, trajectory, returns)
-        return HPWRLearner(policy, value, learner.weights), ()
+        return Credit(returns - baseline, weights, trajectory.rewards), returns

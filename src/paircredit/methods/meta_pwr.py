@@ -6,11 +6,12 @@ import dataclasses
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Key
+from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import Environment
 from paircredit.metagradient import MetaProblem
 from paircredit.methods.acting import logits_of_policy, no_memory
+from paircredit.methods.credit import Credit
 from paircredit.methods.inner_loop import InnerLoop, Trained
 from paircredit.methods.outer_loop import InnerData, OuterData, OuterLoop
 from paircredit.methods.policy_gradient import over_steps
@@ -61,12 +62,10 @@ class MetaPWR(eqx.Module):
 
     def learn(self, learner: MetaPWRLearner, trajectory: Trajectory) -> tuple[MetaPWRLearner, InnerData]:
         """The inner update: θ along weighted advantages, both value functions towards their returns."""
-        baseline = over_steps(learner.weighted_value.parameters, trajectory.observations)[:, :-1]
-        values, features = values_and_features(learner.value.parameters, trajectory.observations)
-        kept = InnerData(learner.policy, trajectory, trajectory.rewards, baseline, features)
+        kept, values = self._inner_data(learner, trajectory)
         weighted_returns = kept.weighted_sums(learner.weights.parameters)
         returns = self.inner.regular_returns(values, trajectory)
-        advantages = self.inner.prepare(weighted_returns - baseline, trajectory)
+        advantages = self.inner.prepare(weighted_returns - kept.baseline, trajectory)
         learner = MetaPWRLearner(
             policy=self.inner.improve_policy(learner.policy, trajectory, advantages),
             weighted_value=self.inner.improve_value(learner.weighted_value, trajectory, weighted_returns),
@@ -74,6 +73,17 @@ class MetaPWR(eqx.Module):
             weights=learner.weights,
         )
         return learner, kept
+
+    def _inner_data(
+        self, learner: MetaPWRLearner, trajectory: Trajectory
+    ) -> tuple[InnerData, Float[Array, "B T_plus_1"]]:
+        baseline = over_steps(learner.weighted_value.parameters, trajectory.observations)[:, :-1]
+        values, features = values_and_features(learner.value.parameters, trajectory.observations)
+        return InnerData(learner.policy, trajectory, trajectory.rewards, baseline, features), values
+
+    def credit(self, learner: MetaPWRLearner, trajectory: Trajectory) -> Credit:
+        """What the actions of a batch are credited with."""
+        return self._inner_data(learner, trajectory)[0].credit(learner.weights.parameters)
 
     def problem(self) -> MetaProblem:
         """η enters through the weighted returns."""

@@ -14,6 +14,7 @@ from paircredit.estimators import td_errors
 from paircredit.estimators.shapes import expect_shape
 from paircredit.metagradient import MetaProblem
 from paircredit.methods.acting import logits_of_policy, no_memory
+from paircredit.methods.credit import Credit
 from paircredit.methods.inner_loop import InnerLoop, Trained
 from paircredit.methods.outer_loop import InnerData, OuterData, OuterLoop
 from paircredit.networks import NetworkSpec, ValueTable, num_states, policy_for, value_for, values_and_features
@@ -66,9 +67,7 @@ class MetaPWTD(eqx.Module):
 
     def learn(self, learner: MetaPWTDLearner, trajectory: Trajectory) -> tuple[MetaPWTDLearner, InnerData]:
         """The inner update: θ along weighted TD errors, the value function towards the regular return."""
-        values, features = values_and_features(learner.value.parameters, trajectory.observations)
-        errors = jax.vmap(td_errors)(trajectory.rewards, values, self.inner.discounts(trajectory), trajectory.valid)
-        kept = InnerData(learner.policy, trajectory, errors, jnp.zeros_like(errors), features)
+        kept, values = self._inner_data(learner, trajectory)
         advantages = self.problem().advantages(learner.weights.parameters, kept, None)
         policy = self.inner.improve_policy(learner.policy, trajectory, advantages)
         value = learner.value
@@ -76,6 +75,17 @@ class MetaPWTD(eqx.Module):
             returns = self.inner.regular_returns(values, trajectory)
             value = self.inner.improve_value(value, trajectory, returns)
         return MetaPWTDLearner(policy, value, learner.weights), kept
+
+    def _inner_data(
+        self, learner: MetaPWTDLearner, trajectory: Trajectory
+    ) -> tuple[InnerData, Float[Array, "B T_plus_1"]]:
+        values, features = values_and_features(learner.value.parameters, trajectory.observations)
+        errors = jax.vmap(td_errors)(trajectory.rewards, values, self.inner.discounts(trajectory), trajectory.valid)
+        return InnerData(learner.policy, trajectory, errors, jnp.zeros_like(errors), features), values
+
+    def credit(self, learner: MetaPWTDLearner, trajectory: Trajectory) -> Credit:
+        """What the actions of a batch are credited with."""
+        return self._inner_data(learner, trajectory)[0].credit(learner.weights.parameters)
 
     def problem(self) -> MetaProblem:
         """η enters through the weights of the TD errors."""

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from paircredit.estimators import lambda_advantages, pairwise_sum
 from paircredit.metagradient import explicit_one_step
 from paircredit.metagradient.optimisers import Optimiser, adam
+from paircredit.methods.credit import Credit
 from paircredit.methods.inner_loop import InnerLoop, Trained
 from paircredit.methods.policy_gradient import over_steps, policy_gradient_loss
 from paircredit.methods.protocol import MetaMethod
@@ -36,10 +37,18 @@ class InnerData(eqx.Module):
     baseline: Float[Array, "B T"]
     features: Float[Array, "B T_plus_1 D"] | None
 
+    def pairs(self, weights: PairWeights) -> Float[Array, "B T T"]:
+        """The weight of every pair."""
+        inputs = PairInputs(self.trajectory.observations, self.features, self.signal, self.trajectory.valid)
+        return jax.vmap(weights)(inputs)
+
     def weighted_sums(self, weights: PairWeights) -> Float[Array, "B T"]:
         """Σ_k w_tk · signal_k for every step."""
-        inputs = PairInputs(self.trajectory.observations, self.features, self.signal, self.trajectory.valid)
-        return jax.vmap(pairwise_sum)(jax.vmap(weights)(inputs), self.signal, self.trajectory.valid)
+        return jax.vmap(pairwise_sum)(self.pairs(weights), self.signal, self.trajectory.valid)
+
+    def credit(self, weights: PairWeights) -> Credit:
+        """What the actions of the batch are credited with."""
+        return Credit(self.weighted_sums(weights) - self.baseline, self.pairs(weights), self.signal)
 
 
 class OuterData(eqx.Module):
