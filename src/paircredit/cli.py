@@ -1,13 +1,15 @@
-"""The command line: list, train, reproduce, figures, claims, report, digest."""
+"""The command line: list, train, reproduce, resume, figures, claims, report, digest."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import os
+import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -24,6 +26,7 @@ Learned pairwise weights for temporal credit assignment.
   list                        environments, methods, presets and experiments
   train ENV METHOD            train a method on an environment
   reproduce EXPERIMENT        make the runs of an experiment of the paper
+  resume DIR                  go on with a run or an experiment that was stopped
   figures DIR                 draw the figures that the runs in DIR allow
   claims DIR                  judge the paper's claims by the runs in DIR
   report DIR --out FILE       write one self-contained HTML page about them
@@ -42,8 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PaircreditError as error:
         print(f"paircredit: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("paircredit: interrupted; finished runs are complete on disk.", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:
+        print(f"paircredit: interrupted{'; ' * bool(str(interrupt))}{interrupt}.", file=sys.stderr)
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -64,14 +67,22 @@ def _dispatch(words: list[str]) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class ReproduceOptions:
-    """Make the runs of an experiment of the paper, in one new folder."""
+    """Make the runs of an experiment of the paper, in one folder; the same command again goes on where it stopped."""
 
     experiment: tyro.conf.Positional[str]
     """Name of the experiment: see `paircredit list`."""
     out: Path
-    """Folder for the runs; must not exist."""
+    """Folder for the runs: a new one, or that of the same experiment, left unfinished."""
     scale: str = "short"
     """How much of it: smoke (seconds), short (minutes), paper (as published)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ResumeOptions:
+    """Go on with what was stopped: a run, an experiment, or all of them in a folder."""
+
+    folder: PositionalPath
+    """A run folder, the folder of an experiment, or a folder with some of them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,7 +146,7 @@ class TrainOptions:
     freeze_weights: bool = False
     """Do not learn the weights further."""
     out: Path | None = None
-    """Folder of the run; must not exist (default: a new one below runs/)."""
+    """Folder of the run: a new one, or that of the same run, left unfinished (default: a new one below runs/)."""
 
 
 def _list(words: list[str]) -> int:
@@ -165,10 +176,39 @@ def _reproduce(words: list[str]) -> int:
     from paircredit.experiments import make_experiment, reproduce
 
     experiment = make_experiment(options.experiment, options.scale)
-    with ProgressBars(f"{experiment.name}, scale {experiment.scale}", len(experiment.runs)) as bars:
+    title = f"{experiment.name}, scale {experiment.scale}"
+    with _resumable(options.out), ProgressBars(title, len(experiment.runs)) as bars:
         reproduce(experiment, options.out, bars)
     print(f"The runs are in {options.out}. Next: paircredit claims {options.out} or paircredit figures {options.out}")
     return 0
+
+
+def _resume(words: list[str]) -> int:
+    options = tyro.cli(ResumeOptions, args=words, prog="paircredit resume")
+    from paircredit.console import ProgressBars
+    from paircredit.experiments.reproduce import run_one, runs_to_resume
+    from paircredit.experiments.spec import TrainingSpec
+
+    jobs = runs_to_resume(options.folder)
+    with _resumable(options.folder), ProgressBars(str(options.folder), len(jobs)) as bars:
+        for spec, folder in jobs:
+            run_one(spec, folder, bars)
+    spec, folder = jobs[0]
+    if len(jobs) == 1 and isinstance(spec, TrainingSpec):
+        return _say_return(spec, folder / spec.name)
+    print(f"All runs in {options.folder} are finished.")
+    return 0
+
+
+@contextlib.contextmanager
+def _resumable(folder: Path) -> Iterator[None]:
+    """Whoever interrupts is told how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not folder.exists():
+            raise
+        raise KeyboardInterrupt(f"go on with `paircredit resume {shlex.quote(str(folder))}`") from None
 
 
 def _figures(words: list[str]) -> int:
@@ -276,13 +316,18 @@ def _train(words: list[str]) -> int:
 
 
 def _run_training(spec: Any, out: Path) -> int:
-    from paircredit.analysis.statistics import mean_interval
     from paircredit.console import ProgressBars
-    from paircredit.experiments.training_run import run_training
+    from paircredit.experiments.reproduce import run_one
+
+    with _resumable(out), ProgressBars(f"{spec.method} on {spec.env}", 1) as bars:
+        run_one(spec, out.parent, bars)
+    return _say_return(spec, out)
+
+
+def _say_return(spec: Any, out: Path) -> int:
+    from paircredit.analysis.statistics import mean_interval
     from paircredit.runs import read_run
 
-    with ProgressBars(f"{spec.method} on {spec.env}", 1) as bars:
-        run_training(spec, out.parent, bars)
     rows = read_run(out).metrics()
     late = [row for row in rows if row["update"] >= 0.9 * spec.updates or row["update"] == rows[-1]["update"]]
     by_seed = {
@@ -336,6 +381,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "list": _list,
     "train": _train,
     "reproduce": _reproduce,
+    "resume": _resume,
     "figures": _figures,
     "claims": _claims,
     "report": _report,

@@ -46,10 +46,12 @@ class ProgressBars:
         """Take them away."""
         self._bars.stop()
 
-    def begin(self, name: str, total: int) -> None:
-        """A run begins."""
+    def begin(self, name: str, total: int, done: int = 0) -> None:
+        """A run begins, or goes on where it was."""
         self._began = time.monotonic()
-        self._current = self._bars.add_task(f"  {name}", total=total)
+        self._current = self._bars.add_task(f"  {name}", total=total, completed=done)
+        if done:
+            self.say(f"{name} goes on after {done} of {total}.")
 
     def advance(self, steps: int) -> None:
         """Some of its steps are done."""
@@ -60,7 +62,17 @@ class ProgressBars:
         """The run is done."""
         if self._current is not None:
             self._bars.remove_task(self._current)
+        self._count(f"{note} ({time.monotonic() - self._began:.1f} s)")
+
+    def skip(self, name: str) -> None:
+        """A run was finished before."""
+        self._count(f"{name} (finished already)")
+
+    def say(self, sentence: str) -> None:
+        """A line of its own."""
+        self._console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+
+    def _count(self, line: str) -> None:
         self._done += 1
         self._bars.advance(self._whole)
-        seconds = time.monotonic() - self._began
-        self._console.print(f"[{self._done}/{self._runs}] {note} ({seconds:.1f} s)", markup=False, highlight=False)
+        self.say(f"[{self._done}/{self._runs}] {line}")

@@ -15,16 +15,26 @@ class Counted:
     def __init__(self) -> None:
         self.begun: dict[str, int] = {}
         self.advanced: dict[str, int] = {}
+        self.started: dict[str, int] = {}
         self.ended: list[str] = []
+        self.skipped: list[str] = []
+        self.said: list[str] = []
 
-    def begin(self, name: str, total: int) -> None:
-        self.begun[name], self.advanced[name], self.current = total, 0, name
+    def begin(self, name: str, total: int, done: int = 0) -> None:
+        self.begun[name], self.advanced[name], self.current = total, done, name
+        self.started[name] = done
 
     def advance(self, steps: int) -> None:
         self.advanced[self.current] += steps
 
     def end(self, note: str) -> None:
         self.ended.append(note)
+
+    def skip(self, name: str) -> None:
+        self.skipped.append(name)
+
+    def say(self, sentence: str) -> None:
+        self.said.append(sentence)
 
 
 class Reproduction:

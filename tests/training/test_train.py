@@ -15,7 +15,16 @@ from jaxtyping import Array
 
 from paircredit.envs import DagConfig, Discrete, EnvSpec
 from paircredit.methods import A2C, MetaPWR
-from paircredit.training import Plan, even_chunks, member_keys, run_chunk, stack_members, start_members, train
+from paircredit.training import (
+    Plan,
+    even_chunks,
+    member_keys,
+    run_chunk,
+    stack_members,
+    start_members,
+    states_like,
+    train,
+)
 from paircredit.training.loop import chunk_program
 from paircredit.types import TimeStep
 from tests.sentences import refused
@@ -64,6 +73,35 @@ class TestChunks:
     def test_no_updates_leave_the_start(self):
         state = train([A2C()] * 2, [DAG] * 2, [0, 1], self.plan, 0)
         assert not state.learner.value.parameters.values.any()
+
+
+class TestGoingOn:
+    plan = Plan(updates=4)
+
+    @pytest.mark.parametrize("done", [4, 8, 10])
+    def test_going_on_is_as_if_it_had_not_stopped(self, done):
+        arguments, curves = ([A2C()] * 2, [DAG] * 2, [0, 1], self.plan), []
+        whole = train(*arguments, 10, on_chunk=lambda c: curves.append(c.summaries["episode_return"]))
+        first, rest = train(*arguments, done), []
+        state = train(*arguments, 10, go_on=(done, first), on_chunk=rest.append)
+        assert [chunk.first_update for chunk in rest] == list(range(done, 10, 4))
+        expected = np.concatenate(curves, axis=1)[:, done:]
+        np.testing.assert_array_equal(
+            np.concatenate([np.zeros((2, 0)), *(c.summaries["episode_return"] for c in rest)], axis=1), expected
+        )
+        for a, b in zip(jax.tree.leaves(whole.learner), jax.tree.leaves(state.learner), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+    def test_only_where_a_chunk_ends(self):
+        with refused("After 3 updates", "chunk of 4"):
+            train([A2C()], [DAG], [0], self.plan, 10, go_on=(3, states_like([A2C()], [DAG], [0], self.plan)))
+
+    def test_the_shape_of_states_is_known_without_computing_them(self):
+        state = start_members(stack_members([A2C()] * 2), stack_members([DAG] * 2), self.plan, member_keys([0, 1]))
+        like = states_like([A2C()] * 2, [DAG] * 2, [0, 1], self.plan)
+        assert jax.tree.structure(like) == jax.tree.structure(state)
+        for a, b in zip(jax.tree.leaves(like), jax.tree.leaves(state), strict=True):
+            assert isinstance(a, jax.ShapeDtypeStruct) and (a.shape, a.dtype) == (b.shape, b.dtype)
 
 
 def test_every_member_needs_a_method_an_environment_and_a_seed():

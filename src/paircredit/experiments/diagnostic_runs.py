@@ -43,18 +43,18 @@ def run_umbrella_variance(spec: UmbrellaVarianceSpec, folder: Path, progress: Pr
     """Sample every MDP of the spec; a row per MDP, estimator and first action."""
     if spec.episodes < 2 * SAMPLING_BATCH:
         raise PaircreditError(f"{spec.episodes} episodes are too few; {2 * SAMPLING_BATCH} are the least.")
-    writer = RunWriter(folder / spec.name, "umbrella-variance", as_json(spec))
     cases = [(length, variance) for length in spec.lengths for variance in spec.variances]
-    progress.begin(spec.name, len(cases))
     horizon = max(spec.lengths)
-    for number, (length, variance) in enumerate(cases):
-        env = UmbrellaConfig(length=length, mean=spec.mean, variance=variance, horizon=horizon).build()
-        batches = -(-spec.episodes // SAMPLING_BATCH)
-        keys = jax.random.split(jax.random.fold_in(jax.random.key(spec.seed), number), batches)
-        samples = {name: np.asarray(x, dtype=np.float64) for name, x in _first_advantages(env, keys).items()}
-        writer.append(_variance_rows(samples, length, variance))
-        progress.advance(1)
-    writer.finish()
+    with RunWriter(folder / spec.name, "umbrella-variance", as_json(spec), go_on=True) as writer:
+        progress.begin(spec.name, len(cases))
+        for number, (length, variance) in enumerate(cases):
+            env = UmbrellaConfig(length=length, mean=spec.mean, variance=variance, horizon=horizon).build()
+            batches = -(-spec.episodes // SAMPLING_BATCH)
+            keys = jax.random.split(jax.random.fold_in(jax.random.key(spec.seed), number), batches)
+            samples = {name: np.asarray(x, dtype=np.float64) for name, x in _first_advantages(env, keys).items()}
+            writer.append(_variance_rows(samples, length, variance))
+            progress.advance(1)
+        writer.finish()
     progress.end(spec.name)
 
 
@@ -109,26 +109,26 @@ def run_credit(spec: CreditSpec, folder: Path, progress: Progress) -> None:
 
     pwr_tables = {"handcrafted": handcrafted_weights(env).table} | learned(spec.pwr_weights_from)
     pwtd_tables = learned(spec.pwtd_weights_from)
-    writer = RunWriter(folder / spec.name, "credit", as_json(spec))
-    progress.begin(spec.name, len(spec.preferences))
     best = jnp.argmax(
         jnp.where(model.legal, model.reward_mean + optimal_values(model)[model.next_state], -jnp.inf), axis=-1
     )
-    for number, preference in enumerate(spec.preferences):
-        logits = preference * jax.nn.one_hot(best, model.legal.shape[1], dtype=float)
-        key = jax.random.fold_in(jax.random.key(spec.seed), number)
-        whole_batches = spec.episodes // spec.batch * spec.batch
-        episodes = jax.jit(sample_episodes, static_argnums=3)(env, logits, key, whole_batches)
-        rows = compare_estimators(
-            model, logits, episodes, weight_tables=pwr_tables, td_weight_tables=pwtd_tables, batch=spec.batch
-        )
-        writer.append(
-            [
-                {"preference": preference}
-                | {name: rounded(value) if isinstance(value, float) else value for name, value in row.items()}
-                for row in rows
-            ]
-        )
-        progress.advance(1)
-    writer.finish()
+    with RunWriter(folder / spec.name, "credit", as_json(spec), go_on=True) as writer:
+        progress.begin(spec.name, len(spec.preferences))
+        for number, preference in enumerate(spec.preferences):
+            logits = preference * jax.nn.one_hot(best, model.legal.shape[1], dtype=float)
+            key = jax.random.fold_in(jax.random.key(spec.seed), number)
+            whole_batches = spec.episodes // spec.batch * spec.batch
+            episodes = jax.jit(sample_episodes, static_argnums=3)(env, logits, key, whole_batches)
+            rows = compare_estimators(
+                model, logits, episodes, weight_tables=pwr_tables, td_weight_tables=pwtd_tables, batch=spec.batch
+            )
+            writer.append(
+                [
+                    {"preference": preference}
+                    | {name: rounded(value) if isinstance(value, float) else value for name, value in row.items()}
+                    for row in rows
+                ]
+            )
+            progress.advance(1)
+        writer.finish()
     progress.end(spec.name)

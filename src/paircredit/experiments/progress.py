@@ -8,8 +8,8 @@ from typing import Protocol
 class Progress(Protocol):
     """Told about long work while it goes on."""
 
-    def begin(self, name: str, total: int) -> None:
-        """A run of `total` steps begins."""
+    def begin(self, name: str, total: int, done: int = 0) -> None:
+        """A run of `total` steps begins, or goes on after the first `done` of them."""
         ...
 
     def advance(self, steps: int) -> None:
@@ -20,15 +20,29 @@ class Progress(Protocol):
         """The run is done; the note says what came out."""
         ...
 
+    def skip(self, name: str) -> None:
+        """A run was finished before and is not made again."""
+        ...
+
+    def say(self, sentence: str) -> None:
+        """Something that a person should know."""
+        ...
+
 
 class Silent:
     """Tells nobody."""
 
-    def begin(self, name: str, total: int) -> None:
+    def begin(self, name: str, total: int, done: int = 0) -> None:
         """Nothing."""
 
     def advance(self, steps: int) -> None:
         """Nothing."""
 
     def end(self, note: str) -> None:
+        """Nothing."""
+
+    def skip(self, name: str) -> None:
+        """Nothing."""
+
+    def say(self, sentence: str) -> None:
         """Nothing."""

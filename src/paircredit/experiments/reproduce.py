@@ -1,18 +1,26 @@
-"""Making an experiment: its runs one after another, in one new folder."""
+"""Making an experiment: its runs one after another, in one folder; and going on with what was stopped."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
-from paircredit.errors import unknown_name
+from paircredit.errors import PaircreditError, unknown_name
 from paircredit.experiments.dag import dag
 from paircredit.experiments.dag_switches import dag_switches
 from paircredit.experiments.diagnostic_runs import run_credit, run_umbrella_variance
 from paircredit.experiments.progress import Progress, Silent
-from paircredit.experiments.spec import CreditSpec, Experiment, RunSpec, TrainingSpec
+from paircredit.experiments.spec import CreditSpec, Experiment, RunSpec, TrainingSpec, as_json, from_json, kind_of
 from paircredit.experiments.training_run import run_training
 from paircredit.experiments.umbrella import umbrella
-from paircredit.runs.folder import make_folder
+from paircredit.runs.files import PARTIAL, exists_already, make_folder
+from paircredit.runs.folder import finished_already
+from paircredit.runs.manifest import FORMAT, MANIFEST, first_difference, manifest_bytes, read_manifest
+from paircredit.runs.read import run_folders
+
+EXPERIMENT = "experiment.json"
+"""The list of an experiment's runs, in its folder."""
 
 _EXPERIMENTS = {
     "dag": (dag, "weights in a DAG of decisions: heat maps, speed of learning, masked values, estimator quality"),
@@ -34,23 +42,75 @@ def make_experiment(name: str, scale: str) -> Experiment:
 
 
 def reproduce(experiment: Experiment, folder: Path, progress: Progress | None = None) -> None:
-    """Make all runs of an experiment.
+    """Make all runs of an experiment; those that are finished already are skipped, one that was stopped goes on.
 
     Args:
         experiment: what to run.
-        folder: must not exist; each run gets a folder in it.
+        folder: a new one, or that of the same experiment; each run gets a folder in it.
         progress: is told how it goes.
     """
-    make_folder(folder)
+    content = _as_json(experiment)
+    if not folder.exists():
+        make_folder(folder, {EXPERIMENT: manifest_bytes(content)})
+    elif not (folder / EXPERIMENT).exists():
+        raise exists_already(folder)
+    else:
+        there = _as_json(read_experiment(folder))
+        if difference := first_difference(there, json.loads(json.dumps(content))):
+            raise PaircreditError(
+                f"{folder} exists already and holds another experiment ({difference}); choose another folder or remove "
+                "it first."
+            )
     for spec in experiment.runs:
         run_one(spec, folder, progress or Silent())
 
 
 def run_one(spec: RunSpec, folder: Path, progress: Progress) -> None:
-    """Make one run."""
-    if isinstance(spec, TrainingSpec):
+    """Make one run, unless it is there; if it was stopped, go on with it."""
+    if finished_already(folder / spec.name, kind_of(spec), as_json(spec)):
+        progress.skip(spec.name)
+    elif isinstance(spec, TrainingSpec):
         run_training(spec, folder, progress)
     elif isinstance(spec, CreditSpec):
         run_credit(spec, folder, progress)
     else:
         run_umbrella_variance(spec, folder, progress)
+
+
+def read_experiment(folder: Path) -> Experiment:
+    """The experiment that a folder was made for."""
+    there = read_manifest(folder / EXPERIMENT, "the list of the runs of an experiment")
+    runs = tuple(from_json(run["kind"], run["spec"]) for run in there["runs"])
+    return Experiment(there["name"], there["scale"], runs)
+
+
+def runs_to_resume(path: Path) -> list[tuple[RunSpec, Path]]:
+    """What is to be done in a run folder, or in a folder of experiments and runs, for everything in it to be finished.
+
+    Returns:
+        Specs in the order in which to make them, and the folder for each; finished runs among them, to be skipped.
+    """
+    if not path.is_dir():
+        raise PaircreditError(f"There is no folder {path}.")
+    if (path / MANIFEST).exists():
+        return [_run_to_resume(path)]
+    experiments = sorted(file.parent for file in path.rglob(EXPERIMENT) if not file.parent.name.endswith(PARTIAL))
+    jobs = [(spec, folder) for folder in experiments for spec in read_experiment(folder).runs]
+    jobs += [_run_to_resume(run) for run in run_folders(path) if run.parent not in experiments]
+    if not jobs:
+        raise PaircreditError(f"There are no runs in {path}, so there is nothing to go on with.")
+    return jobs
+
+
+def _run_to_resume(path: Path) -> tuple[RunSpec, Path]:
+    manifest = read_manifest(path / MANIFEST)
+    spec = from_json(manifest["kind"], manifest["spec"])
+    path = path.resolve() if path.name in ("", "..") else path
+    if path.name != spec.name:
+        raise PaircreditError(f"The folder {path} holds a run called {spec.name!r}; give it its name back to go on.")
+    return spec, path.parent
+
+
+def _as_json(experiment: Experiment) -> dict[str, Any]:
+    runs = [{"kind": kind_of(spec), "spec": as_json(spec)} for spec in experiment.runs]
+    return {"format": FORMAT, "name": experiment.name, "scale": experiment.scale, "runs": runs}

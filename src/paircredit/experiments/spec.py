@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from paircredit.errors import unknown_name
+from paircredit.errors import PaircreditError, unknown_name
 from paircredit.training.loop import Protocol
 
 
@@ -96,6 +96,11 @@ class CreditSpec:
 
 
 RunSpec = TrainingSpec | UmbrellaVarianceSpec | CreditSpec
+KINDS: dict[str, type[RunSpec]] = {
+    "training": TrainingSpec,
+    "umbrella-variance": UmbrellaVarianceSpec,
+    "credit": CreditSpec,
+}
 Scale = Literal["smoke", "short", "paper"]
 SCALES: tuple[Scale, ...] = ("smoke", "short", "paper")
 
@@ -112,6 +117,31 @@ class Experiment:
 def as_json(spec: Any) -> dict[str, Any]:
     """A spec as JSON for a manifest."""
     return {key: list(value) if isinstance(value, tuple) else value for key, value in dataclasses.asdict(spec).items()}
+
+
+def kind_of(spec: RunSpec) -> str:
+    """The kind of run that a spec describes, as it stands in the manifest."""
+    return next(kind for kind, own in KINDS.items() if isinstance(spec, own))
+
+
+def from_json(kind: str, values: Mapping[str, Any]) -> RunSpec:
+    """The spec that `as_json` was given.
+
+    Raises:
+        PaircreditError: there is no such spec in this version.
+    """
+    if kind not in KINDS:
+        raise unknown_name("kind of run", kind, KINDS)
+    fields = {field.name for field in dataclasses.fields(KINDS[kind])}
+    if unknown := sorted(set(values) - fields):
+        raise PaircreditError(f"The spec of the run has a field {unknown[0]!r}, which this version does not know.")
+    return KINDS[kind](**{name: _with_tuples(value) for name, value in values.items()})
+
+
+def _with_tuples(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_with_tuples(entry) for entry in value)
+    return {key: _with_tuples(entry) for key, entry in value.items()} if isinstance(value, dict) else value
 
 
 def pick_scale(name: str, scale: str, scales: Mapping[str, Callable[[], Experiment]]) -> Experiment:

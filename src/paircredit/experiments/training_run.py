@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,10 @@ from paircredit.methods.protocol import Method
 from paircredit.methods.registry import make_method
 from paircredit.methods.settings import replace_dotted
 from paircredit.networks import num_states
+from paircredit.runs.checkpoint import SECONDS_BETWEEN, Schedule, tree_sum
 from paircredit.runs.folder import RunWriter, rounded
 from paircredit.runs.read import read_arrays, read_run
-from paircredit.training import Chunk, LoopState, Plan, even_chunks, learns_weights, train
+from paircredit.training import Chunk, LoopState, Plan, even_chunks, learns_weights, stack_members, states_like, train
 from paircredit.weights import FixedTable, SigmoidTable, handcrafted_weights
 
 LARGEST_CHUNK = 250
@@ -34,13 +36,16 @@ METRIC_ROWS = 2_500
 """Rows per member that a metrics file is to hold at most; longer runs record means over several updates."""
 
 
-def run_training(spec: TrainingSpec, folder: Path, progress: Progress) -> None:
-    """Train what the spec says and write it down in a new run folder.
+def run_training(
+    spec: TrainingSpec, folder: Path, progress: Progress, *, checkpoint_seconds: float = SECONDS_BETWEEN
+) -> None:
+    """Train what the spec says and write it down in a run folder; a run that was stopped goes on.
 
     Args:
         spec: what to train.
         folder: the experiment's folder; the run gets a folder of its own in it, and finds earlier runs there.
         progress: is told about every chunk.
+        checkpoint_seconds: at least so many between two checkpoints; 0 for one after every chunk.
     """
     env = make_environment(spec.env, **spec.env_settings)
     method = replace_dotted(make_method(spec.method, spec.preset, spec.env), spec.method_settings, spec.method)
@@ -55,35 +60,43 @@ def run_training(spec: TrainingSpec, folder: Path, progress: Progress) -> None:
         learn_weights=spec.learn_weights,
         probe=exact_return if exact else None,
     )
-    writer = RunWriter(folder / spec.name, "training", as_json(spec))
-    progress.begin(spec.name, spec.updates)
+    methods, envs, seeds = [member.method for member in members], [env] * len(members), [m.seed for m in members]
+    weights = _start_weights(members, method, spec)
     stride = -(-spec.updates // METRIC_ROWS)
     per_update = method.episodes * (1 if spec.protocol == "online" else spec.inner_updates + 1)
-
-    snapshots: list[tuple[int, np.ndarray]] = []
     stops = set(np.linspace(plan.updates, spec.updates, SNAPSHOTS).astype(int) // plan.updates)
+    stops.add(-(-spec.updates // plan.updates))  # the end, also where a shorter chunk is the last
+    schedule = Schedule(checkpoint_seconds)
 
-    def record(chunk: Chunk) -> None:
-        if chunk.first_update // plan.updates + 1 in stops and _may_be_kept(chunk.state, method, spec.learn_weights):
-            done = min(chunk.first_update + plan.updates, spec.updates)
-            snapshots.append((done, _weight_tables(chunk.state).astype(np.float16)))
-        writer.append(_rows(chunk, members, stride, per_update, env.spec.horizon))
-        progress.advance(next(iter(chunk.summaries.values())).shape[1])
+    with RunWriter(
+        folder / spec.name,
+        "training",
+        as_json(spec),
+        go_on=True,
+        inputs=tree_sum((stack_members(methods), stack_members(envs), plan.updates)),
+        like=lambda: states_like(methods, envs, seeds, plan, weights),
+    ) as writer:
+        go_on = (writer.resumed.position.updates, writer.resumed.state) if writer.resumed else None
+        snapshots = _snapshots_of(writer.resumed.kept) if writer.resumed else []
+        for note in writer.notes:
+            progress.say(note)
+        progress.begin(spec.name, spec.updates, go_on[0] if go_on else 0)
 
-    try:
-        state = train(
-            [member.method for member in members],
-            [env] * len(members),
-            [member.seed for member in members],
-            plan,
-            spec.updates,
-            weights=_start_weights(members, method, spec),
-            on_chunk=record,
-        )
-    except PaircreditError as error:
-        writer.fail(str(error))
-        raise
-    writer.finish(_arrays(state, members, spec.learn_weights) | _snapshot_arrays(snapshots))
+        def record(chunk: Chunk) -> None:
+            count = next(iter(chunk.summaries.values())).shape[1]
+            done = chunk.first_update + count
+            if chunk.first_update // plan.updates + 1 in stops and _may_be_kept(
+                chunk.state, method, spec.learn_weights
+            ):
+                snapshots.append((done, _weight_tables(chunk.state).astype(np.float16)))
+            writer.append(_rows(chunk, members, stride, per_update, env.spec.horizon))
+            progress.advance(count)
+            if done < spec.updates and schedule.due(chunk.state):
+                with schedule.measured():
+                    writer.save(done, chunk.state, _snapshot_arrays(snapshots))
+
+        state = train(methods, envs, seeds, plan, spec.updates, weights=weights, on_chunk=record, go_on=go_on)
+        writer.finish(_arrays(state, members, spec.learn_weights) | _snapshot_arrays(snapshots))
     progress.end(spec.name)
 
 
@@ -233,3 +246,9 @@ def _snapshot_arrays(snapshots: list[tuple[int, np.ndarray]]) -> dict[str, np.nd
         "snapshots": np.stack([weights for _, weights in snapshots]),
         "snapshot_updates": np.array([update for update, _ in snapshots]),
     }
+
+
+def _snapshots_of(arrays: Mapping[str, np.ndarray]) -> list[tuple[int, np.ndarray]]:
+    if not arrays:
+        return []
+    return list(zip(arrays["snapshot_updates"].tolist(), arrays["snapshots"], strict=True))

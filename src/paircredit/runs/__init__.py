@@ -1,6 +1,16 @@
 """Runs on disk."""
 
-from paircredit.runs.folder import RunWriter, make_folder, write_file
-from paircredit.runs.read import Run, find_runs, read_arrays, read_run
+from paircredit.runs.folder import RunWriter, finished_already, make_folder, write_file
+from paircredit.runs.read import Run, find_runs, read_arrays, read_run, run_folders
 
-__all__ = ["Run", "RunWriter", "find_runs", "make_folder", "read_arrays", "read_run", "write_file"]
+__all__ = [
+    "Run",
+    "RunWriter",
+    "find_runs",
+    "finished_already",
+    "make_folder",
+    "read_arrays",
+    "read_run",
+    "run_folders",
+    "write_file",
+]

@@ -1,8 +1,10 @@
 """The run folder: how a run is written down so that nothing is overwritten and damage is noticed.
 
-RUN/manifest.json   what was run, with what, how long; sizes and SHA-256 sums of the other files; its own sum
-RUN/metrics.jsonl   one JSON object a line, appended once per chunk
-RUN/arrays.npz      learned weights, also over training, and other arrays, without pickle
+RUN/manifest.json      what was run, with what, how long; sizes and SHA-256 sums of the other files; its own sum
+RUN/metrics.jsonl      one JSON object a line, appended once per chunk
+RUN/arrays.npz         learned weights, also over training, and other arrays, without pickle
+RUN/checkpoint-N.npz   while it runs: the state after N updates; the last two are kept
+RUN/lock               while it runs: held by the process that writes
 """
 
 from __future__ import annotations
@@ -13,83 +15,158 @@ import json
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from paircredit.errors import PaircreditError
+from paircredit.runs.checkpoint import (
+    Checkpoint,
+    DamagedCheckpoint,
+    Position,
+    checkpoint_files,
+    read_checkpoint,
+    write_checkpoint,
+)
+from paircredit.runs.files import PARTIAL, make_folder, write_file
+from paircredit.runs.lock import LOCK, FolderLock
+from paircredit.runs.manifest import (
+    ARRAYS,
+    FORMAT,
+    MANIFEST,
+    METRICS,
+    manifest_bytes,
+    own_manifest,
+    spec_sum,
+)
 from paircredit.runs.provenance import provenance
+from paircredit.types import PyTree
 
-FORMAT = 1
-MANIFEST, METRICS, ARRAYS = "manifest.json", "metrics.jsonl", "arrays.npz"
-
-
-def make_folder(path: Path) -> None:
-    """Make a new folder; one that exists is never written into."""
-    if path.exists():
-        raise PaircreditError(f"{path} exists already; choose another folder or remove it first.")
-    try:
-        path.mkdir(parents=True)
-    except OSError as error:
-        raise PaircreditError(f"{path} cannot be made: {error.strerror}.") from error
-
-
-def write_file(path: Path, content: bytes) -> None:
-    """Write a whole file so that it is there complete or not at all."""
-    temporary = path.with_name(path.name + ".partial")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise PaircreditError(f"{path} cannot be written: {error.strerror}.") from error
-
-
-def body_sum(manifest: Mapping[str, Any]) -> str:
-    """The SHA-256 sum of a manifest without its own sum."""
-    body = {key: value for key, value in manifest.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(body, sort_keys=True, allow_nan=False).encode()).hexdigest()
+__all__ = [
+    "ARRAYS",
+    "FORMAT",
+    "MANIFEST",
+    "METRICS",
+    "RunWriter",
+    "finished_already",
+    "make_folder",
+    "rounded",
+    "write_file",
+]
 
 
 class RunWriter:
-    """Writes one run folder."""
+    """Writes one run folder, alone.
 
-    def __init__(self, path: Path, kind: str, spec: Mapping[str, Any]) -> None:
-        """Make the folder and say in it what is about to run.
+    As a context manager it writes into the manifest why a run failed, and lets go of the folder at the end.
+
+    Attributes:
+        path: the folder.
+        resumed: the checkpoint that the run goes on from; None at its beginning.
+        notes: sentences for whoever resumed the run, about checkpoints that could not be used or are not there.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        kind: str,
+        spec: Mapping[str, Any],
+        *,
+        go_on: bool = False,
+        inputs: str = "",
+        like: Callable[[], PyTree] | None = None,
+    ) -> None:
+        """Make the folder and say in it what is about to run; or go on with the same run, left unfinished.
 
         Args:
             path: the folder, which must not exist.
             kind: what the run is (`training`, `umbrella-variance`, …).
             spec: what exactly is run, as JSON.
+            go_on: take a folder that does exist, if this very run in it is unfinished.
+            inputs: a sum of all that is not in the spec and makes a difference, so that what goes on is the same.
+            like: makes a tree of the structure of the states in checkpoints; without it the run starts over.
+
+        Raises:
+            PaircreditError: the folder holds something else, is being written, or none of its checkpoints can be used.
         """
-        make_folder(path)
         self.path = path
+        self.resumed: Checkpoint | None = None
+        self.notes: list[str] = []
+        self._inputs, self._spec_sum = inputs, spec_sum(kind, spec)
+        self._metrics_sum, self._metrics_bytes = hashlib.sha256(), 0
         self._began = time.monotonic()
+        if go_on and path.exists():
+            own_manifest(path, kind, spec)
+            self._lock = FolderLock(path)
+            try:
+                self._go_on(own_manifest(path, kind, spec), like)
+            except BaseException:
+                self._lock.release()
+                raise
+            return
         self._manifest: dict[str, Any] = {
             "format": FORMAT,
             "kind": kind,
             "spec": dict(spec),
             "status": "running",
-            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "started": _now(),
             "provenance": provenance(),
         }
-        self._write_manifest()
+        make_folder(path, {MANIFEST: manifest_bytes(self._manifest)})
+        self._lock = FolderLock(path)
+
+    def __enter__(self) -> RunWriter:
+        """The writer."""
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Put a failure on record; let go of the folder."""
+        try:
+            if isinstance(error, PaircreditError):
+                self.fail(str(error))
+        finally:
+            self._lock.release()
+
+    @property
+    def seconds(self) -> float:
+        """What the run has taken so far, without work that was lost."""
+        before = self.resumed.position.seconds if self.resumed else 0.0
+        return before + time.monotonic() - self._began
 
     def append(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Append metrics, one JSON object a line."""
-        lines = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
+        lines = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode()
         try:
             with open(self.path / METRICS, "ab") as file:
-                file.write(lines.encode())
+                file.write(lines)
         except OSError as error:
             raise PaircreditError(f"{self.path / METRICS} cannot be written: {error.strerror}.") from error
+        self._metrics_sum.update(lines)
+        self._metrics_bytes += len(lines)
+
+    def save(self, updates: int, state: PyTree, kept: Mapping[str, np.ndarray] | None = None) -> None:
+        """Write a checkpoint, from which the run can go on.
+
+        Args:
+            updates: made so far; their metrics have been appended.
+            state: all that is needed to go on.
+            kept: arrays that the run has gathered on the way.
+        """
+        self._sync_metrics()
+        position = Position(
+            updates=updates,
+            seconds=round(self.seconds, 2),
+            metrics_bytes=self._metrics_bytes,
+            metrics_sha256=self._metrics_sum.hexdigest(),
+            spec_sha256=self._spec_sum,
+            inputs_sha256=self._inputs,
+        )
+        write_checkpoint(self.path, Checkpoint(position, state, dict(kept or {})))
 
     def finish(self, arrays: Mapping[str, np.ndarray] | None = None, **results: Any) -> None:
-        """Write the arrays and close the manifest with sums, seconds and results.
+        """Write the arrays, close the manifest with sums, seconds and results, and remove what only a resume needs.
 
         Args:
             arrays: what goes into arrays.npz.
@@ -99,6 +176,7 @@ class RunWriter:
             buffer = io.BytesIO()
             np.savez_compressed(buffer, **dict(arrays))  # type: ignore[arg-type]
             write_file(self.path / ARRAYS, buffer.getvalue())
+        self._sync_metrics()
         files = {}
         for name in (METRICS, ARRAYS):
             if (self.path / name).exists():
@@ -106,22 +184,119 @@ class RunWriter:
                 files[name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         self._manifest |= {
             "status": "finished",
-            "seconds": round(time.monotonic() - self._began, 2),
+            "seconds": round(self.seconds, 2),
             "files": files,
             "results": results,
         }
         self._write_manifest()
+        _tidy(self.path)
+        self._lock.release()
 
     def fail(self, reason: str) -> None:
         """Say in the manifest why the run stopped."""
         self._manifest |= {"status": "failed", "reason": reason}
         self._write_manifest()
 
+    def _go_on(self, manifest: dict[str, Any], like: Callable[[], PyTree] | None) -> None:
+        """Find the newest good checkpoint, cut what came after it, and put the resumption on record."""
+        if manifest["status"] == "finished":
+            raise PaircreditError(f"The run {self.path} is finished already.")
+        self.resumed = self._newest(like)
+        updates = self.resumed.position.updates if self.resumed else 0
+        self._cut_metrics(self.resumed.position.metrics_bytes if self.resumed else 0)
+        own = provenance()
+        entry = {"time": _now(), "updates": updates}
+        entry |= {"provenance": own} if own != manifest["provenance"] else {}
+        entry |= {"refused": list(self.notes)} if self.notes else {}
+        if self.resumed is None:
+            self.notes.append(f"The run {self.path} was stopped before its first checkpoint and starts over.")
+        manifest.pop("reason", None)
+        self._manifest = manifest | {"status": "running", "resumptions": [*manifest.get("resumptions", ()), entry]}
+        self._write_manifest()
+
+    def _newest(self, like: Callable[[], PyTree] | None) -> Checkpoint | None:
+        """The newest checkpoint that is whole and belongs to the metrics; None where none was ever written."""
+        files = checkpoint_files(self.path) if like is not None else []
+        if not files or like is None:
+            return None
+        metrics = self._metrics()
+        structure = like()
+        for _, file in files:
+            try:
+                checkpoint = read_checkpoint(file, structure)
+                self._check_metrics(metrics, checkpoint.position, file)
+            except DamagedCheckpoint as error:
+                self.notes.append(str(error))
+                continue
+            position = checkpoint.position
+            if (position.spec_sha256, position.inputs_sha256) != (self._spec_sum, self._inputs):
+                raise PaircreditError(
+                    f"{file} was made with other numbers than this version of the program and its files give for the "
+                    "same spec (presets or weights to start from have changed); go on with what the run began with, "
+                    "or remove its folder and start it anew."
+                )
+            return checkpoint
+        reasons = " and ".join(sentence.rstrip(".") for sentence in self.notes)
+        raise PaircreditError(f"The run {self.path} cannot go on: {reasons}; remove the folder and start it anew.")
+
+    def _check_metrics(self, metrics: bytes, position: Position, file: Path) -> None:
+        before = metrics[: position.metrics_bytes]
+        if hashlib.sha256(before).hexdigest() != position.metrics_sha256:
+            raise DamagedCheckpoint(
+                f"{self.path / METRICS} does not begin with the {position.metrics_bytes} bytes that were there when "
+                f"{file.name} was made."
+            )
+
+    def _cut_metrics(self, length: int) -> None:
+        self._metrics_bytes = length
+        self._metrics_sum.update(self._metrics()[:length])
+        try:
+            if (self.path / METRICS).exists():
+                os.truncate(self.path / METRICS, length)
+            (self.path / ARRAYS).unlink(missing_ok=True)
+        except OSError as error:
+            raise PaircreditError(f"{self.path} cannot be written: {error.strerror}.") from error
+
+    def _metrics(self) -> bytes:
+        try:
+            return (self.path / METRICS).read_bytes()
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise PaircreditError(f"{self.path / METRICS} cannot be read: {error.strerror}.") from error
+
+    def _sync_metrics(self) -> None:
+        """What a checkpoint or a manifest counts on must be on the disk before it."""
+        if (self.path / METRICS).exists():
+            with open(self.path / METRICS, "r+b") as file:
+                os.fsync(file.fileno())
+
     def _write_manifest(self) -> None:
-        self._manifest["sha256"] = body_sum(self._manifest)
-        write_file(self.path / MANIFEST, (json.dumps(self._manifest, indent=1) + "\n").encode())
+        write_file(self.path / MANIFEST, manifest_bytes(self._manifest))
+
+
+def finished_already(path: Path, kind: str, spec: Mapping[str, Any]) -> bool:
+    """Whether a folder holds this very run, finished.
+
+    Raises:
+        PaircreditError: the folder holds something else.
+    """
+    if not path.exists() or own_manifest(path, kind, spec)["status"] != "finished":
+        return False
+    _tidy(path)
+    return True
+
+
+def _tidy(path: Path) -> None:
+    """Remove what a finished run no longer needs."""
+    for file in (*(file for _, file in checkpoint_files(path)), *path.glob(f"*{PARTIAL}"), path / LOCK):
+        file.unlink(missing_ok=True)
 
 
 def rounded(value: float) -> float:
     """A number for a metrics file: seven digits say all that float32 knows."""
     return float(f"{value:.7g}") if math.isfinite(value) else value
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

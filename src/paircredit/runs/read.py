@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import io
 import json
+import shlex
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from paircredit.errors import PaircreditError
-from paircredit.runs.folder import ARRAYS, FORMAT, MANIFEST, METRICS, body_sum
+from paircredit.runs.files import PARTIAL
+from paircredit.runs.manifest import ARRAYS, MANIFEST, METRICS, read_manifest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,24 +76,13 @@ def read_run(path: Path) -> Run:
     Raises:
         PaircreditError: it is not there, damaged, unfinished, or of another format.
     """
-    manifest_path = path / MANIFEST
-    try:
-        manifest = json.loads(manifest_path.read_bytes())
-    except OSError as error:
-        raise PaircreditError(f"{manifest_path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
-        raise PaircreditError(f"{manifest_path} is damaged: it is not JSON ({error}).") from error
-    if not isinstance(manifest, dict) or "format" not in manifest:
-        raise PaircreditError(f"{manifest_path} is not the manifest of a run.")
-    if manifest["format"] != FORMAT:
-        raise PaircreditError(f"{manifest_path} has format {manifest['format']!r}; this version reads format {FORMAT}.")
-    if manifest.get("sha256") != body_sum(manifest):
-        raise PaircreditError(f"{manifest_path} is damaged: its content does not match its own SHA-256 sum.")
+    manifest = read_manifest(path / MANIFEST)
     if manifest["status"] == "failed":
         raise PaircreditError(f"The run {path} failed: {manifest['reason']}")
     if manifest["status"] != "finished":
         raise PaircreditError(
-            f"The run {path} was not finished (it stopped or is still running); remove it and run it again."
+            f"The run {path} is not finished (it was stopped or is still running); go on with "
+            f"`paircredit resume {shlex.quote(str(path))}`."
         )
     return Run(path, manifest)
 
@@ -104,12 +95,18 @@ def find_runs(folder: Path) -> list[Run]:
     """
     if not folder.is_dir():
         raise PaircreditError(f"There is no folder {folder}.")
-    manifests = sorted(folder.rglob(MANIFEST))
-    if not manifests:
+    paths = run_folders(folder)
+    if not paths:
         raise PaircreditError(
             f"There are no runs in {folder}; make some with `paircredit reproduce` or `paircredit train`."
         )
-    return [read_run(manifest.parent) for manifest in manifests]
+    return [read_run(path) for path in paths]
+
+
+def run_folders(folder: Path) -> list[Path]:
+    """All run folders in or below a folder, finished or not, in order of their paths."""
+    paths = sorted(manifest.parent for manifest in folder.rglob(MANIFEST))
+    return [path for path in paths if not path.name.endswith(PARTIAL)]
 
 
 def read_arrays(content: bytes, path: Path) -> dict[str, np.ndarray]:

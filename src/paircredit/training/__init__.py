@@ -12,7 +12,7 @@ from paircredit.training.loop import (
 )
 from paircredit.training.members import member_keys, stack_members
 from paircredit.training.rollout import collect_episodes
-from paircredit.training.train import Chunk, even_chunks, train
+from paircredit.training.train import Chunk, even_chunks, states_like, train
 
 __all__ = [
     "Chunk",
@@ -28,5 +28,6 @@ __all__ = [
     "stack_members",
     "start",
     "start_members",
+    "states_like",
     "train",
 ]

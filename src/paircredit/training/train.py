@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from paircredit.errors import PaircreditError, unknown_name
-from paircredit.training.loop import LoopState, Plan, Protocol, run_chunk, start_members
+from paircredit.training.loop import LoopState, Plan, Protocol, run_chunk, start_members, start_program
 from paircredit.training.members import member_keys, stack_members
 from paircredit.types import PyTree
 
@@ -38,6 +38,7 @@ def train(
     *,
     weights: PyTree = None,
     on_chunk: Callable[[Chunk], None] | None = None,
+    go_on: tuple[int, LoopState] | None = None,
 ) -> LoopState:
     """Train all members together.
 
@@ -49,24 +50,22 @@ def train(
         total_updates: how many iterations in all.
         weights: weight functions to start from, stacked over members.
         on_chunk: called after every chunk.
+        go_on: updates that were made before and the states after them, to continue an earlier training as if it had
+            not stopped; the memory of the states is taken over.
 
     Returns:
         The members' final states.
     """
-    if not len(methods) == len(envs) == len(seeds):
-        raise PaircreditError(
-            f"There are {len(methods)} methods, {len(envs)} environments and {len(seeds)} seeds; "
-            "each member needs one of each."
-        )
-    if plan.updates < 1 or total_updates < 0:
-        raise PaircreditError(f"A chunk of {plan.updates} updates, {total_updates} in all, cannot be trained.")
-    if plan.protocol not in get_args(Protocol):
-        raise unknown_name("protocol", plan.protocol, get_args(Protocol))
-    if any(leaf.shape[0] != len(seeds) for leaf in jax.tree.leaves(weights)):
-        raise PaircreditError(f"The weights to start from need a leading axis of {len(seeds)}, one entry per member.")
+    _refuse_what_cannot_start(methods, envs, seeds, plan, total_updates, weights)
     stacked_methods, stacked_envs = stack_members(methods), stack_members(envs)
-    state = start_members(stacked_methods, stacked_envs, plan, member_keys(seeds), weights)
-    done = 0
+    if go_on is None:
+        done, state = 0, start_members(stacked_methods, stacked_envs, plan, member_keys(seeds), weights)
+    else:
+        done, state = go_on
+        if done % plan.updates and done != total_updates:
+            raise PaircreditError(
+                f"After {done} updates no chunk of {plan.updates} ends, so training cannot go on there."
+            )
     while done < total_updates:
         size = min(plan.updates, total_updates - done)
         chunk_plan = (
@@ -84,6 +83,16 @@ def train(
     return state
 
 
+def states_like(
+    methods: Sequence[Any], envs: Sequence[Any], seeds: Sequence[int], plan: Plan, weights: PyTree = None
+) -> LoopState:
+    """The structure, shapes and types of the members' states, without computing any; arguments as for `train`."""
+    state: LoopState = start_program().eval_shape(
+        stack_members(methods), stack_members(envs), plan, member_keys(seeds), weights
+    )
+    return state
+
+
 def even_chunks(total_updates: int, most: int) -> int:
     """The largest chunk size up to `most` that divides the total, so that one program does it all.
 
@@ -93,6 +102,22 @@ def even_chunks(total_updates: int, most: int) -> int:
         if total_updates % size == 0:
             return size
     return min(most, total_updates)
+
+
+def _refuse_what_cannot_start(
+    methods: Sequence[Any], envs: Sequence[Any], seeds: Sequence[int], plan: Plan, total_updates: int, weights: PyTree
+) -> None:
+    if not len(methods) == len(envs) == len(seeds):
+        raise PaircreditError(
+            f"There are {len(methods)} methods, {len(envs)} environments and {len(seeds)} seeds; "
+            "each member needs one of each."
+        )
+    if plan.updates < 1 or total_updates < 0:
+        raise PaircreditError(f"A chunk of {plan.updates} updates, {total_updates} in all, cannot be trained.")
+    if plan.protocol not in get_args(Protocol):
+        raise unknown_name("protocol", plan.protocol, get_args(Protocol))
+    if any(leaf.shape[0] != len(seeds) for leaf in jax.tree.leaves(weights)):
+        raise PaircreditError(f"The weights to start from need a leading axis of {len(seeds)}, one entry per member.")
 
 
 def _refuse_lost_learners(learner: PyTree, done: int, seeds: Sequence[int]) -> None:
