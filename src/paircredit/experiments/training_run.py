@@ -13,11 +13,12 @@ import numpy as np
 
 from paircredit.analysis.exact import expected_return, optimal_values
 from paircredit.envs.dag import layers
-from paircredit.envs.protocol import Environment
+from paircredit.envs.protocol import Discrete, Environment, EnvSpec
 from paircredit.envs.registry import make_environment
 from paircredit.errors import PaircreditError
 from paircredit.experiments.progress import Progress
 from paircredit.experiments.spec import TrainingSpec, as_json
+from paircredit.experiments.weight_tables import has_tables, may_be_kept, weight_tables
 from paircredit.methods.protocol import Method
 from paircredit.methods.registry import make_method
 from paircredit.methods.settings import replace_dotted
@@ -30,8 +31,6 @@ from paircredit.weights import FixedTable, SigmoidTable, handcrafted_weights
 
 LARGEST_CHUNK = 250
 SNAPSHOTS = 10
-LARGEST_SNAPSHOTS = 2**24
-"""Snapshots of the weights are kept over training where all of them together have no more entries than this."""
 METRIC_ROWS = 2_500
 """Rows per member that a metrics file is to hold at most; longer runs record means over several updates."""
 
@@ -85,10 +84,9 @@ def run_training(
         def record(chunk: Chunk) -> None:
             count = next(iter(chunk.summaries.values())).shape[1]
             done = chunk.first_update + count
-            if chunk.first_update // plan.updates + 1 in stops and _may_be_kept(
-                chunk.state, method, spec.learn_weights
-            ):
-                snapshots.append((done, _weight_tables(chunk.state).astype(np.float16)))
+            at_stop = spec.learn_weights and chunk.first_update // plan.updates + 1 in stops
+            if at_stop and may_be_kept(methods, chunk.state, SNAPSHOTS):
+                snapshots.append((done, weight_tables(methods, chunk.state).astype(np.float16)))
             writer.append(_rows(chunk, members, stride, per_update, env.spec.horizon))
             progress.advance(count)
             if done < spec.updates and schedule.due(chunk.state):
@@ -126,6 +124,11 @@ def exact_return(method: Method, learner: Any, env: Any) -> dict[str, jax.Array]
 def masked_optimal_values(env: Any, mask: int) -> jax.Array:
     """The DAG's optimal value function, 0 in all layers up to `mask` (the paper's probe)."""
     return jnp.where(jnp.asarray(layers(env.depth)) <= mask, 0.0, optimal_values(env.model()))
+
+
+def table_size(spec: EnvSpec) -> int:
+    """Rows of a table of pair weights: states where they are numbered, else times of an episode."""
+    return num_states(spec) if isinstance(spec.observation, Discrete) else spec.horizon
 
 
 def load_weights(source: Path, states: int) -> np.ndarray:
@@ -176,12 +179,12 @@ def _members(spec: TrainingSpec, env: Environment, method: Any, folder: Path) ->
         ]
     if spec.weights_from is None:
         if hasattr(method, "table"):  # as data, so that handcrafted and learned tables share a compiled program
-            method = dataclasses.replace(method, table=handcrafted_weights(env).table)
+            method = dataclasses.replace(method, table=handcrafted_weights(env).matrix())
         return [Member(seed, method, None, {}) for seed in spec.seeds]
     if not hasattr(method, "table") and not learns_weights(method):
         raise PaircreditError(f"{spec.method} has no pair weights, so it cannot use those in {spec.weights_from}.")
     source = folder / spec.weights_from
-    tables = load_weights(source if source.exists() else Path(spec.weights_from), num_states(env.spec))
+    tables = load_weights(source if source.exists() else Path(spec.weights_from), table_size(env.spec))
     members = []
     for index, seed in enumerate(spec.seeds):
         table, labels = tables[index % len(tables)], {"weights": index % len(tables)}
@@ -221,22 +224,12 @@ def _arrays(state: LoopState, members: list[Member], learned: bool) -> dict[str,
     for name in members[0].labels:
         arrays[f"label_{name}"] = np.array([member.labels[name] for member in members])
     learner = state.learner
-    if learned and learns_weights(members[0].method) and hasattr(learner.weights.parameters, "matrix"):
-        arrays["weights"] = _weight_tables(state)
+    methods = [member.method for member in members]
+    if learned and has_tables(methods, state):
+        arrays["weights"] = weight_tables(methods, state)
     if hasattr(learner.policy.parameters, "logits"):
         arrays["policy_logits"] = np.asarray(learner.policy.parameters.logits)
     return arrays
-
-
-def _weight_tables(state: LoopState) -> np.ndarray:
-    return np.asarray(jax.vmap(lambda w: w.matrix())(state.learner.weights.parameters))
-
-
-def _may_be_kept(state: LoopState, method: Method, learned: bool) -> bool:
-    if not (learned and learns_weights(method) and hasattr(state.learner.weights.parameters, "matrix")):
-        return False
-    entries = sum(leaf.size for leaf in jax.tree.leaves(state.learner.weights.parameters))
-    return SNAPSHOTS * entries <= LARGEST_SNAPSHOTS
 
 
 def _snapshot_arrays(snapshots: list[tuple[int, np.ndarray]]) -> dict[str, np.ndarray]:

@@ -42,13 +42,7 @@ class Dense(eqx.Module):
 
 
 class Conv3x3(eqx.Module):
-    """A 3×3 convolution, stride 1, padded with zeros to keep its size, on pictures whose rows lie flat.
-
-    As a matrix product it has two forms, which compute the same. *Patches*: nine shifted pictures side by side times
-    the kernel; the least arithmetic, nine times the memory. *Rows*: three neighbouring rows side by side times a banded
-    matrix that holds the kernel once per column; W/3 times the arithmetic in one well-shaped product, a third of the
-    memory. A GPU is faster with rows, a CPU with patches.
-    """
+    """A 3×3 convolution, stride 1, padded with zeros to keep its size, on pictures whose rows lie flat."""
 
     weight: Float[Array, "3 3 channels filters"]
     bias: Float[Array, " filters"]
@@ -60,17 +54,9 @@ class Conv3x3(eqx.Module):
         weight = fan_in_normal(key, (3, 3, channels, filters), 9 * channels)
         return cls(weight, jnp.zeros((filters,), dtype=float), width)
 
-    def as_matrix(self, dtype: jnp.dtype, rows: bool | None = None) -> PatchMatrix | RowMatrix:
-        """The layer in the form that it is computed in; whoever applies it many times makes this once.
-
-        Args:
-            dtype: to compute in.
-            rows: which form; left out, what is faster here.
-        """
+    def as_matrix(self, dtype: jnp.dtype) -> RowMatrix:
+        """The layer in the form that it is computed in; whoever applies it many times makes this once."""
         channels, filters = self.weight.shape[2:]
-        if not (jax.default_backend() == "gpu" if rows is None else rows):
-            matrix = self.weight.reshape(9 * channels, filters)
-            return PatchMatrix(matrix.astype(dtype), self.bias.astype(dtype), self.width)
         shift = np.stack([np.eye(self.width, k=1 - x) for x in range(3)])  # shift[x, source, target]
         band = jnp.einsum("xst,yxcf->ysctf", jnp.asarray(shift, dtype=self.weight.dtype), self.weight)
         matrix = band.reshape(3 * self.width * channels, self.width * filters)
@@ -82,7 +68,12 @@ class Conv3x3(eqx.Module):
 
 
 class RowMatrix(eqx.Module):
-    """A convolution as a banded matrix [3·W·channels, W·filters]."""
+    """A convolution as a banded matrix [3·W·channels, W·filters] that holds the kernel once per column.
+
+    It multiplies three neighbouring rows side by side. That is W/3 times the arithmetic of 3×3 patches times a matrix,
+    in one well-shaped product, and a third of the memory: on pictures this small it is the faster way, on a GPU and on
+    a CPU.
+    """
 
     matrix: Float[Array, "inputs outputs"]
     bias: Float[Array, " outputs"]
@@ -92,17 +83,3 @@ class RowMatrix(eqx.Module):
         height, padded = rows.shape[0], jnp.pad(rows, ((1, 1), (0, 0)))
         stacked = jnp.concatenate([padded[y : y + height] for y in range(3)], axis=-1)
         return stacked @ self.matrix + self.bias
-
-
-class PatchMatrix(eqx.Module):
-    """A convolution as a matrix [9·channels, filters] for patches."""
-
-    matrix: Float[Array, "inputs outputs"]
-    bias: Float[Array, " outputs"]
-    width: int = eqx.field(static=True)
-
-    def __call__(self, rows: Float[Array, "H inputs"]) -> Float[Array, "H outputs"]:
-        """From rows [H, W·channels] to rows [H, W·filters]."""
-        height, padded = rows.shape[0], jnp.pad(rows.reshape(rows.shape[0], self.width, -1), ((1, 1), (1, 1), (0, 0)))
-        patches = [padded[y : y + height, x : x + self.width] for y in range(3) for x in range(3)]
-        return (jnp.concatenate(patches, axis=-1) @ self.matrix + self.bias).reshape(height, -1)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import Pixels
-from paircredit.networks.layers import Conv3x3, Dense, PatchMatrix, RowMatrix
+from paircredit.networks.layers import Conv3x3, Dense, RowMatrix
 from paircredit.networks.spec import NetworkSpec, Precision
 from paircredit.types import PixelObservation
 
@@ -20,8 +20,8 @@ class Perception(eqx.Module):
     number of rows, which GPUs are slow at.
     """
 
-    first: Conv3x3 | RowMatrix | PatchMatrix
-    second: Conv3x3 | RowMatrix | PatchMatrix
+    first: Conv3x3 | RowMatrix
+    second: Conv3x3 | RowMatrix
     picture: Dense
     joined: Dense
     flags: Float[Array, "F joined"]
