@@ -96,7 +96,10 @@ def main() -> None:
             flush=True,
         )
     if options.json:
-        options.json.write_text(json.dumps({"repeats": options.repeats, "rows": rows}, indent=1) + "\n")
+        from paircredit.runs.provenance import provenance  # here, so that no case starts with anything imported
+
+        numbers = {"provenance": provenance(), "repeats": options.repeats, "rows": rows}
+        options.json.write_text(json.dumps(numbers, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The command line: list, train, reproduce, resume, figures, claims, report, digest."""
+"""The command line: list, train, reproduce, resume, figures, claims, report, digest, bench."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ Learned pairwise weights for temporal credit assignment.
   figures DIR                 draw the figures that the runs in DIR allow
   claims DIR                  judge the paper's claims by the runs in DIR
   report DIR --out FILE       write one self-contained HTML page about them
+  bench                       time training on this machine
   digest DIR --out FOLDER     keep what is worth keeping: tables, curves, weights, figures, provenance
 
 `paircredit COMMAND --help` tells more. Exit codes: 0 all well, 1 a claim fails, 2 the input cannot be used."""
@@ -377,6 +378,12 @@ def _differences(method: Any, default: Any, prefix: str = "") -> dict[str, Any]:
     return changed
 
 
+def _bench(words: list[str]) -> int:
+    from paircredit.commands.bench import run
+
+    return run(words)
+
+
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "list": _list,
     "train": _train,
@@ -386,6 +393,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "claims": _claims,
     "report": _report,
     "digest": _digest,
+    "bench": _bench,
 }
 
 

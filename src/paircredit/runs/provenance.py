@@ -36,7 +36,10 @@ def provenance() -> dict[str, object]:
 
 
 def _commit() -> str:
-    """The commit the package runs from, with `+changes` where the tree differs from it; `unknown` outside git."""
+    """The commit the package runs from, with `+changes` where the tree differs from it.
+
+    A copy without git says it in the variable PAIRCREDIT_COMMIT; where that is missing too, it is `unknown`.
+    """
 
     def git(*words: str) -> str:
         return subprocess.run(
@@ -47,4 +50,4 @@ def _commit() -> str:
         changed = git("status", "--porcelain", "--untracked-files=no")
         return git("rev-parse", "HEAD") + ("+changes" if changed else "")
     except (OSError, subprocess.CalledProcessError):
-        return "unknown"
+        return os.environ.get("PAIRCREDIT_COMMIT", "unknown")

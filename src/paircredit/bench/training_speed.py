@@ -1,0 +1,172 @@
+"""Training speed of methods: whole iterations, their parts, and how the cost grows.
+
+The parts are compiled and timed one by one, each mapped over all members as in training. In training they are one
+program, in which the compiler shares what they have in common, so that they add up to more than the whole.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from paircredit.bench.measure import Measurement, measure
+from paircredit.envs.registry import make_environment
+from paircredit.errors import PaircreditError
+from paircredit.methods import make_method, meta_learn, methods, replace_dotted
+from paircredit.training.loop import Plan, learns_weights, online_iteration, start
+from paircredit.training.members import member_keys, stack_members
+from paircredit.training.rollout import collect_episodes
+
+
+@dataclasses.dataclass(frozen=True)
+class BenchSpec:
+    """What is timed.
+
+    Attributes:
+        env: name of the environment.
+        method: name of the method.
+        preset: of the method.
+        members: M.
+        updates: iterations per timed call of the whole.
+        repeats: timed calls.
+        env_settings: settings of the environment.
+        method_settings: settings of the method, dotted.
+    """
+
+    env: str = "key-to-door"
+    method: str = "a2c"
+    preset: str = "default"
+    members: int = 10
+    updates: int = 5
+    repeats: int = 10
+    env_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    method_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def methods_to_time(names: Sequence[str]) -> list[str]:
+    """The named methods, all if none is named."""
+    return list(names) or list(methods())
+
+
+def bench(spec: BenchSpec, parts: bool = True) -> dict[str, Any]:
+    """Time a method.
+
+    Returns:
+        Numbers for a table and for JSON: seconds per update, frames per second, compile seconds, memory, and the
+        seconds of the parts.
+    """
+    if spec.members < 1 or spec.updates < 1 or spec.repeats < 1:
+        raise PaircreditError("Members, updates and repeats must be at least 1.")
+    env: Any = make_environment(spec.env, **spec.env_settings)
+    method = replace_dotted(make_method(spec.method, spec.preset, spec.env), spec.method_settings, spec.method)
+    envs, stacked = stack_members([env] * spec.members), stack_members([method] * spec.members)
+    plan = Plan(updates=spec.updates)
+    state = jax.jit(jax.vmap(lambda m, e, k: start(m, e, plan, k)))(stacked, envs, member_keys(range(spec.members)))
+
+    def chunk(m: Any, e: Any, s: Any) -> Any:
+        return jax.vmap(
+            lambda mm, ee, ss: jax.lax.scan(
+                lambda c, _: online_iteration(mm, ee, plan, c), ss, jnp.arange(spec.updates)
+            )
+        )(m, e, s)
+
+    whole = measure(chunk, (stacked, envs, state), spec.repeats)
+    seconds = whole.seconds / spec.updates
+    frames = spec.members * method.episodes * env.spec.horizon
+    row: dict[str, Any] = {
+        "method": spec.method,
+        "env": spec.env,
+        "preset": spec.preset,
+        "members": spec.members,
+        "episodes": method.episodes,
+        "horizon": env.spec.horizon,
+        "pair_width": method.network.pair_width,
+        "seconds_per_update": seconds,
+        "fastest_seconds_per_update": whole.fastest / spec.updates,
+        "frames_per_second": frames / seconds,
+        "compile_seconds": whole.compile_seconds,
+        "temporary_bytes": whole.temporary_bytes,
+        "argument_bytes": whole.argument_bytes,
+        "device": jax.default_backend(),
+    }
+    if parts:
+        timed = {name: measure(f, a, spec.repeats) for name, f, a in _parts(stacked, envs, state, method)}
+        row["parts"] = {name: m.seconds for name, m in timed.items()}
+        row["parts_temporary_bytes"] = {name: m.temporary_bytes for name, m in timed.items()}
+        row["seconds_update_alone"] = timed["update alone"].seconds
+    return row
+
+
+def growth(spec: BenchSpec, axes: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Any]]:
+    """Time the whole with one size changed at a time.
+
+    Args:
+        spec: where to start from.
+        axes: `members`, `episodes`, `apple_steps` or `pair_width`, and the values to try.
+    """
+    for axis, values in axes.items():
+        for value in values:
+            changed = {
+                "members": lambda v: dataclasses.replace(spec, members=v),
+                "episodes": lambda v: _with_method(spec, "inner.episodes", v),
+                "pair_width": lambda v: _with_method(spec, "network.pair_width", v),
+                "apple_steps": lambda v: dataclasses.replace(
+                    spec, env_settings={**spec.env_settings, "apple_steps": v}
+                ),
+            }[axis](value)
+            yield {"axis": axis, "value": value, **bench(changed, parts=False)}
+
+
+def _with_method(spec: BenchSpec, name: str, value: Any) -> BenchSpec:
+    return dataclasses.replace(spec, method_settings={**spec.method_settings, name: value})
+
+
+def _parts(stacked: Any, envs: Any, state: Any, method: Any) -> Iterator[tuple[str, Callable, tuple]]:
+    keys = member_keys(range(100, 100 + len(jax.tree.leaves(envs)[0])))
+    learner, trajectory = state.learner, state.trajectory
+    yield "rollout", jax.vmap(collect_episodes), (stacked, learner, envs, keys)
+
+    advantages = jnp.zeros_like(trajectory.rewards) + 0.1
+    yield (
+        "policy",
+        jax.vmap(lambda m, p, t, a: m.inner.improve_policy(p, t, a)),
+        (*(stacked, learner.policy, trajectory, advantages),),
+    )
+    values = [name for name in ("value", "weighted_value") if hasattr(learner, name)]
+    yield (
+        "values",
+        jax.vmap(lambda m, vs, t: [m.inner.improve_value(v, t, t.rewards) for v in vs]),
+        (*(stacked, [getattr(learner, name) for name in values], trajectory),),
+    )
+    learn = jax.vmap(lambda m, s, t: m.learn(s, t))
+    if not learns_weights(method):
+        yield "update alone", learn, (stacked, learner, trajectory)
+        return
+    _, kept = jax.jit(learn)(stacked, learner, trajectory)
+    cotangent = jnp.ones_like(trajectory.rewards)
+
+    def pair_network(weights: Any, data: Any, received: Any) -> Any:
+        sums, pull = jax.vjp(lambda w: data.weighted_sums(w), weights)
+        return sums, pull(received)
+
+    yield "pair network", jax.vmap(pair_network), (learner.weights.parameters, kept, cotangent)
+    yield "meta", jax.vmap(meta_learn), (stacked, learner, kept, trajectory)
+
+    def update(m: Any, s: Any, t: Any) -> Any:
+        after, data = m.learn(s, t)
+        return meta_learn(m, after, data, t)
+
+    yield "update alone", jax.vmap(update), (stacked, learner, trajectory)
+
+
+def peak_device_bytes() -> int | None:
+    """The most memory that was ever in use on the device, where it tells."""
+    statistics = jax.devices()[0].memory_stats() or {}
+    return statistics.get("peak_bytes_in_use")
+
+
+__all__ = ["BenchSpec", "Measurement", "bench", "growth", "methods_to_time", "peak_device_bytes"]

@@ -1,0 +1,1 @@
+"""Commands that have more to do than to call one function; a file each."""

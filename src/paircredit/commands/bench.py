@@ -1,0 +1,109 @@
+"""`paircredit bench`: how fast training is on this machine, as a table and as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from paircredit.errors import PaircreditError
+
+GROWTH = {
+    "members": (1, 2, 5, 10, 20, 40),
+    "episodes": (4, 8, 16, 32),
+    "apple_steps": (30, 90, 210),
+    "pair_width": (64, 128, 256, 512),
+}
+"""Sizes that `--growth` tries, one at a time."""
+
+
+@dataclasses.dataclass(frozen=True)
+class BenchOptions:
+    """Time training: frames per second, parts of an update, memory, compilation."""
+
+    methods: tuple[str, ...] = ("a2c", "h-pwr", "meta-pwr", "meta-pwtd")
+    """Methods to time; the first is what the others are compared with."""
+    env: str = "key-to-door"
+    """Name of the environment."""
+    preset: str = "default"
+    """Preset of the methods."""
+    members: int = 10
+    """Members trained side by side."""
+    updates: int = 5
+    """Updates per timed call."""
+    repeats: int = 10
+    """Timed calls; medians are shown."""
+    parts: bool = True
+    """Also time the parts of an update one by one."""
+    growth: bool = False
+    """Also time the last method with more and fewer members, episodes, steps and channels."""
+    json: Path | None = None
+    """Write all numbers to this new file, with commit and device."""
+
+
+def run(words: Sequence[str]) -> int:
+    """The command."""
+    options = tyro.cli(BenchOptions, args=list(words), prog="paircredit bench")
+    if options.json is not None and options.json.exists():
+        raise PaircreditError(f"{options.json} exists already; choose another file or remove it first.")
+    if not options.methods:
+        raise PaircreditError("Name at least one method to time.")
+    from paircredit.bench import BenchSpec, bench, growth
+    from paircredit.bench.training_speed import peak_device_bytes
+    from paircredit.runs import write_file
+    from paircredit.runs.provenance import provenance
+
+    specs = [
+        BenchSpec(options.env, method, options.preset, options.members, options.updates, options.repeats)
+        for method in options.methods
+    ]
+    rows: list[dict[str, Any]] = []
+    print("method      members  ms/update  frames/s  × first  compile s  temporary GiB")
+    for spec in specs:
+        rows.append(bench(spec, options.parts))
+        _print_row(rows[-1], rows[0]["seconds_per_update"])
+    if options.parts:
+        _print_parts(rows)
+    grown = []
+    if options.growth:
+        print(
+            f"\n{specs[-1].method}, one size changed at a time\nsize               ms/update  frames/s  temporary GiB"
+        )
+        for row in growth(specs[-1], GROWTH):
+            grown.append(row)
+            print(
+                f"{row['axis']:<12} {row['value']:>5} {1e3 * row['seconds_per_update']:10.2f} "
+                f"{_millions(row['frames_per_second'])} {row['temporary_bytes'] / 2**30:14.2f}",
+                flush=True,
+            )
+    if options.json is not None:
+        numbers = {"provenance": provenance(), "rows": rows, "growth": grown, "peak_device_bytes": peak_device_bytes()}
+        write_file(options.json, (json.dumps(numbers, indent=1) + "\n").encode())
+        print(f"\nThe numbers are in {options.json}")
+    return 0
+
+
+def _print_row(row: dict[str, Any], first: float) -> None:
+    print(
+        f"{row['method']:<11} {row['members']:>7} {1e3 * row['seconds_per_update']:10.2f} "
+        f"{_millions(row['frames_per_second'])} {row['seconds_per_update'] / first:8.2f} "
+        f"{row['compile_seconds']:10.1f} {row['temporary_bytes'] / 2**30:14.2f}",
+        flush=True,
+    )
+
+
+def _print_parts(rows: Sequence[dict[str, Any]]) -> None:
+    names = list(dict.fromkeys(name for row in rows for name in row["parts"]))
+    print("\nparts, ms, each compiled by itself (in training they share work)")
+    print("method      " + "".join(f"{name:>14}" for name in names))
+    for row in rows:
+        cells = (f"{1e3 * row['parts'][name]:14.2f}" if name in row["parts"] else f"{'–':>14}" for name in names)
+        print(f"{row['method']:<12}" + "".join(cells))
+
+
+def _millions(rate: float) -> str:
+    return f"{rate / 1e6:7.3f} M"
