@@ -5,11 +5,11 @@ import jax
 import jax.numpy as jnp
 
 from paircredit.envs import make_environment
-from paircredit.estimators import pairwise_sum, td_errors
+from paircredit.estimators import td_errors
 from paircredit.metagradient import MetaProblem
 from paircredit.methods import InnerData, InnerLoop, OuterLoop, Trained, make_method, register_method
 from paircredit.methods.acting import logits_of_policy, no_memory
-from paircredit.networks import policy_for, value_for
+from paircredit.networks import NetworkSpec, policy_for, value_for
 from paircredit.training import Plan, check_method, train
 
 
@@ -18,9 +18,9 @@ class LagWeights(eqx.Module):
 
     eta: jax.Array
 
-    def __call__(self, observations):
-        """`weights[t, k]` for the T+1 observations of one trajectory."""
-        steps = jnp.arange(observations.shape[0] - 1)
+    def __call__(self, inputs):
+        """`weights[t, k]` for the T steps of one trajectory, whatever was seen on it."""
+        steps = jnp.arange(self.eta.shape[0])
         return self.matrix()[jnp.maximum(steps[None, :] - steps[:, None], 0)]
 
     def matrix(self):
@@ -41,35 +41,34 @@ class MetaLag(eqx.Module):
 
     inner: InnerLoop = InnerLoop()
     outer: OuterLoop = OuterLoop()
+    network: NetworkSpec = eqx.field(static=True, default=NetworkSpec())
     episodes = property(lambda self: self.inner.episodes)
     initial_carry = no_memory
     policy = logits_of_policy
 
     def init(self, key, env):
-        """A nearly uniform policy, values of 0, weights of ½."""
-        policy = self.inner.trained_policy(policy_for(key, env.spec, self.inner.initial_scale))
+        """A nearly uniform policy and a fresh value function, tables or networks as it fits; weights of ½."""
+        policy_key, value_key = jax.random.split(key)
+        policy = policy_for(policy_key, env.spec, self.network, self.inner.initial_scale)
+        value = value_for(value_key, env.spec, self.network)
         weights = self.outer.trained_weights(LagWeights(jnp.zeros(env.spec.horizon)))
-        return MetaLagLearner(policy, self.inner.trained_value(value_for(env.spec)), weights)
+        return MetaLagLearner(self.inner.trained_policy(policy), self.inner.trained_value(value), weights)
 
     def learn(self, learner, trajectory):
         """The inner update: the new learner, and what a metagradient through the update needs."""
         values = jax.vmap(jax.vmap(learner.value.parameters))(trajectory.observations)
         errors = jax.vmap(td_errors)(trajectory.rewards, values, self.inner.discounts(trajectory), trajectory.valid)
-        kept = InnerData(learner.policy, trajectory, signal=errors, baseline=jnp.zeros_like(errors))
+        kept = InnerData(learner.policy, trajectory, signal=errors, baseline=jnp.zeros_like(errors), features=None)
         advantages = self.advantages(learner.weights.parameters, kept)
-        returns = self.inner.regular_returns(learner.value.parameters, trajectory)
+        returns = self.inner.regular_returns(values, trajectory)
         policy = self.inner.improve_policy(learner.policy, trajectory, advantages)
         value = self.inner.improve_value(learner.value, trajectory, returns)
         return MetaLagLearner(policy, value, learner.weights), kept
 
-    def raw_advantages(self, f, data):
-        """Σ_k f(k−t) δ_k for every step of a batch."""
-        return jax.vmap(pairwise_sum)(jax.vmap(f)(data.trajectory.observations), data.signal, data.trajectory.valid)
-
     def advantages(self, f, data, fixed=None):
-        """Ψ of a batch; the statistics of a standardisation are taken at `fixed` where it is given."""
-        source = None if fixed is None else self.raw_advantages(fixed, data)
-        return self.inner.prepare(self.raw_advantages(f, data), data.trajectory, statistics_of=source)
+        """Σ_k f(k−t) δ_k of a batch; the statistics of a standardisation are taken at `fixed` where it is given."""
+        source = None if fixed is None else data.weighted_sums(fixed)
+        return self.inner.prepare(data.weighted_sums(f), data.trajectory, statistics_of=source)
 
     def inner_loss(self, policy, data, advantages):
         """What the inner update descends."""

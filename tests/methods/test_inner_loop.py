@@ -34,7 +34,8 @@ def test_discounts_end_with_the_episode_but_not_with_our_patience():
 def test_regular_returns_continue_a_cut_episode_with_the_value_of_its_final_observation():
     # The second episode ends in state 1, worth 20: −1 + 10, 0 + 4.5, 1 + 2.25.
     expected = [[1 + 2 / 2 + 4 / 4, 2 + 4 / 2, 4], [3.25, 4.5, 9.0], [5, 0, 0]]
-    np.testing.assert_allclose(InnerLoop(discount=0.5).regular_returns(VALUES, BATCH), expected)
+    values = VALUES.values[BATCH.observations]
+    np.testing.assert_allclose(InnerLoop(discount=0.5).regular_returns(values, BATCH), expected)
 
 
 class TestPrepare:

@@ -20,6 +20,7 @@ from paircredit.metagradient import (
 )
 from paircredit.methods import InnerLoop, MetaPWR, MetaPWTD, OuterLoop
 from paircredit.training import collect_episodes
+from paircredit.weights import PairInputs
 
 METHODS = {"pwr": MetaPWR, "pwtd": MetaPWTD}
 SETTINGS = {

@@ -33,7 +33,7 @@ def test_settings_replace_fields():
 def test_the_probe_preset():
     inner = make_method("a2c", preset="probe").inner
     assert (inner.learning_rate, inner.discount, inner.entropy_cost) == (0.1, 0.9, 0.0)
-    assert set(presets()) == {"paper", "probe"}
+    assert set(presets()) == {"default", "paper", "small", "probe"}
     assert make_method("a2c").inner == InnerLoop()
 
 

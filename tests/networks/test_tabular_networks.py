@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paircredit.envs import EnvSpec, make_environment
-from paircredit.networks import PolicyTable, ValueTable, num_states, policy_for, value_for
+from paircredit.networks import NetworkSpec, PolicyTable, ValueTable, num_states, policy_for, value_for
 from tests.sentences import refused
 
 
@@ -27,8 +27,8 @@ def test_initial_logits_are_normal_with_the_given_deviation():
 def test_tables_fit_the_environment():
     spec = make_environment("dag", depth=4).spec
     assert num_states(spec) == 10
-    assert policy_for(jax.random.key(0), spec, 0.01).logits.shape == (10, 2)
-    np.testing.assert_array_equal(value_for(spec).values, np.zeros(10))
+    assert policy_for(jax.random.key(0), spec, NetworkSpec(), 0.01).logits.shape == (10, 2)
+    np.testing.assert_array_equal(value_for(jax.random.key(0), spec, NetworkSpec()).values, np.zeros(10))
 
 
 @pytest.mark.usefixtures("users_view")

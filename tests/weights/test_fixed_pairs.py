@@ -9,7 +9,7 @@ import pytest
 
 from paircredit.envs import KeyToDoorConfig
 from paircredit.types import PixelObservation
-from paircredit.weights import FixedPairs, handcrafted_weights
+from paircredit.weights import FixedPairs, PairInputs, handcrafted_weights
 
 
 def by_the_book(key_steps, apple_steps, door_steps, discount):
@@ -59,7 +59,7 @@ def test_some_key_to_door_weights_by_hand():
 def test_fixed_pairs_do_not_look():
     pairs = jnp.arange(9.0).reshape(3, 3)
     weights = FixedPairs(pairs)
-    seen = PixelObservation(jnp.zeros((4, 7, 11, 3), jnp.uint8), jnp.zeros((4, 1), bool))
+    seen = PairInputs(PixelObservation(jnp.zeros((4, 7, 11, 3), jnp.uint8), jnp.zeros((4, 1), bool)))
     np.testing.assert_array_equal(weights(seen), pairs)
     np.testing.assert_array_equal(weights(None), pairs)
     np.testing.assert_array_equal(weights.matrix(), pairs)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from paircredit.envs import DagConfig, UmbrellaConfig, make_environment
-from paircredit.weights import handcrafted_weights
+from paircredit.weights import PairInputs, handcrafted_weights
 from paircredit.weights import tabular as tabular_module
 from tests.sentences import refused
 
@@ -49,7 +49,7 @@ def test_dag_weights_pick_the_reward_that_follows_from_each_decision():
     # 0 →(1) 2 →(0) 5 → 8 → 9, where 3..6 are the middle layer, 7 and 8 the last, 9 the end
     path = [0, *(state for state, _ in walk(env, 0, (1, 0)))]
     assert path == [0, 2, 5, 8, 9]
-    weights = handcrafted_weights(env)(jax.numpy.array(path))
+    weights = handcrafted_weights(env)(PairInputs(jax.numpy.array(path)))
     rewards = np.array([reward for _, reward in walk(env, 0, (1, 0))])
     np.testing.assert_array_equal(rewards, [0, 0, -1, 1])
     np.testing.assert_array_equal(np.triu(weights) @ rewards, [1, -1, 0, 0])
