@@ -28,6 +28,9 @@ class TrainingSpec:
         weights_from: name of an earlier run (or path of a file) whose weights are used.
         learn_weights: whether the outer loop runs.
         value_masks: masked-value probe: the optimal value function, 0 up to this layer; members are mask × seed.
+        variants: members with other settings in the same program: mappings with `labels` (for the metrics),
+            `env_settings` and `method_settings`, each of which adds to or replaces those of the run; members are
+            variant × seed.
         tags: what figures and claims look for.
     """
 
@@ -44,6 +47,7 @@ class TrainingSpec:
     weights_from: str | None = None
     learn_weights: bool = True
     value_masks: tuple[int, ...] = ()
+    variants: tuple[Mapping[str, Any], ...] = ()
     tags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 

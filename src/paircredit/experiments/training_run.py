@@ -15,7 +15,7 @@ from paircredit.analysis.exact import expected_return, optimal_values
 from paircredit.envs.dag import layers
 from paircredit.envs.protocol import Discrete, Environment, EnvSpec
 from paircredit.envs.registry import make_environment
-from paircredit.errors import PaircreditError
+from paircredit.errors import PaircreditError, unknown_name
 from paircredit.experiments.progress import Progress
 from paircredit.experiments.spec import TrainingSpec, as_json
 from paircredit.experiments.weight_tables import has_tables, may_be_kept, weight_tables
@@ -31,6 +31,7 @@ from paircredit.weights import FixedTable, SigmoidTable, handcrafted_weights
 
 LARGEST_CHUNK = 250
 SNAPSHOTS = 10
+VARIANT_FIELDS = ("labels", "env_settings", "method_settings")
 METRIC_ROWS = 2_500
 """Rows per member that a metrics file is to hold at most; longer runs record means over several updates."""
 
@@ -46,9 +47,9 @@ def run_training(
         progress: is told about every chunk.
         checkpoint_seconds: at least so many between two checkpoints; 0 for one after every chunk.
     """
-    env = make_environment(spec.env, **spec.env_settings)
     method = replace_dotted(make_method(spec.method, spec.preset, spec.env), spec.method_settings, spec.method)
-    members = _members(spec, env, method, folder)
+    members = _members(spec, method, folder)
+    env = members[0].env
     # What cannot start is refused before a folder is made.
     learner = jax.eval_shape(members[0].method.init, jax.random.key(0), env)
     exact = spec.protocol == "online" and hasattr(env, "model") and hasattr(learner.policy.parameters, "logits")
@@ -59,7 +60,7 @@ def run_training(
         learn_weights=spec.learn_weights,
         probe=exact_return if exact else None,
     )
-    methods, envs, seeds = [member.method for member in members], [env] * len(members), [m.seed for m in members]
+    methods, envs, seeds = [m.method for m in members], [m.env for m in members], [m.seed for m in members]
     weights = _start_weights(members, method, spec)
     stride = -(-spec.updates // METRIC_ROWS)
     per_update = method.episodes * (1 if spec.protocol == "online" else spec.inner_updates + 1)
@@ -104,15 +105,17 @@ class Member:
 
     Attributes:
         seed: of everything random in it.
+        env: where it learns.
         method: its hyperparameters.
         table: weights it uses, where they come from elsewhere.
         labels: what tells it from the others in the metrics, beside the seed.
     """
 
     seed: int
+    env: Any
     method: Any
     table: np.ndarray | None
-    labels: dict[str, int]
+    labels: dict[str, Any]
 
 
 def exact_return(method: Method, learner: Any, env: Any) -> dict[str, jax.Array]:
@@ -168,11 +171,29 @@ def _file_arrays(content: bytes, path: Path) -> dict[str, np.ndarray]:
         raise PaircreditError(f"{path} is not a readable npy file: {error}.") from error
 
 
-def _members(spec: TrainingSpec, env: Environment, method: Any, folder: Path) -> list[Member]:
+def _members(spec: TrainingSpec, method: Any, folder: Path) -> list[Member]:
+    members = []
+    for variant in spec.variants or ({},):
+        for name in variant:
+            if name not in VARIANT_FIELDS:
+                raise unknown_name("part of a variant", name, VARIANT_FIELDS)
+        env = make_environment(spec.env, **{**spec.env_settings, **variant.get("env_settings", {})})
+        own = replace_dotted(method, variant.get("method_settings", {}), spec.method)
+        members += _members_of_variant(spec, env, own, dict(variant.get("labels", {})), folder)
+    return members
+
+
+def _members_of_variant(
+    spec: TrainingSpec, env: Environment, method: Any, labels: dict[str, Any], folder: Path
+) -> list[Member]:
     if spec.value_masks:
         return [
             Member(
-                seed, dataclasses.replace(method, fixed_value=masked_optimal_values(env, mask)), None, {"mask": mask}
+                seed,
+                env,
+                dataclasses.replace(method, fixed_value=masked_optimal_values(env, mask)),
+                None,
+                {**labels, "mask": mask},
             )
             for mask in spec.value_masks
             for seed in spec.seeds
@@ -180,16 +201,21 @@ def _members(spec: TrainingSpec, env: Environment, method: Any, folder: Path) ->
     if spec.weights_from is None:
         if hasattr(method, "table"):  # as data, so that handcrafted and learned tables share a compiled program
             method = dataclasses.replace(method, table=handcrafted_weights(env).matrix())
-        return [Member(seed, method, None, {}) for seed in spec.seeds]
+        return [Member(seed, env, method, None, labels) for seed in spec.seeds]
     if not hasattr(method, "table") and not learns_weights(method):
         raise PaircreditError(f"{spec.method} has no pair weights, so it cannot use those in {spec.weights_from}.")
+    if learns_weights(method) and not isinstance(env.spec.observation, Discrete):
+        raise PaircreditError(
+            f"{spec.method} has a network of weights on {spec.env}, which no table can start; "
+            f"h-pwr can use the one in {spec.weights_from}."
+        )
     source = folder / spec.weights_from
     tables = load_weights(source if source.exists() else Path(spec.weights_from), table_size(env.spec))
     members = []
     for index, seed in enumerate(spec.seeds):
-        table, labels = tables[index % len(tables)], {"weights": index % len(tables)}
+        table, number = tables[index % len(tables)], {"weights": index % len(tables)}
         own = dataclasses.replace(method, table=jnp.asarray(table, dtype=float)) if hasattr(method, "table") else method
-        members.append(Member(seed, own, table, labels))
+        members.append(Member(seed, env, own, table, {**labels, **number}))
     return members
 
 
