@@ -38,8 +38,11 @@ def provenance() -> dict[str, object]:
 def _commit() -> str:
     """The commit the package runs from, with `+changes` where the tree differs from it.
 
-    A copy without git says it in the variable PAIRCREDIT_COMMIT; where that is missing too, it is `unknown`.
+    A copy that was taken to another machine without its history says it in the variable PAIRCREDIT_COMMIT, which is
+    believed. Where there is neither, it is `unknown`.
     """
+    if told := os.environ.get("PAIRCREDIT_COMMIT"):
+        return told
 
     def git(*words: str) -> str:
         return subprocess.run(
@@ -50,4 +53,4 @@ def _commit() -> str:
         changed = git("status", "--porcelain", "--untracked-files=no")
         return git("rev-parse", "HEAD") + ("+changes" if changed else "")
     except (OSError, subprocess.CalledProcessError):
-        return os.environ.get("PAIRCREDIT_COMMIT", "unknown")
+        return "unknown"
