@@ -327,15 +327,20 @@ def _run_training(spec: Any, out: Path) -> int:
 
 def _say_return(spec: Any, out: Path) -> int:
     from paircredit.analysis.statistics import mean_interval
+    from paircredit.experiments.variants import variants_of
     from paircredit.runs import read_run
 
     rows = read_run(out).metrics()
     late = [row for row in rows if row["update"] >= 0.9 * spec.updates or row["update"] == rows[-1]["update"]]
-    by_seed = {
-        seed: [row["episode_return"] for row in late if row["seed"] == seed] for seed in {row["seed"] for row in late}
-    }
-    interval = mean_interval(np.array([np.mean(returns) for returns in by_seed.values()]))
-    print(f"Return over the last tenth, mean over {len(by_seed)} seeds with 95 % interval: {interval.text('.3f')}")
+    for variant in variants_of(spec):
+        own = [row for row in late if all(row[name] == value for name, value in variant.labels.items())]
+        by_seed = [[row["episode_return"] for row in own if row["seed"] == seed] for seed in spec.seeds]
+        interval = mean_interval(np.array([np.mean(returns) for returns in by_seed]))
+        whose = "".join(f", {name} {value}" for name, value in variant.labels.items())
+        print(
+            f"Return over the last tenth{whose}, mean over {len(by_seed)} seeds with 95 % interval: "
+            f"{interval.text('.3f')}"
+        )
     print(f"The run is in {out}")
     return 0
 

@@ -28,9 +28,9 @@ class TrainingSpec:
         weights_from: name of an earlier run (or path of a file) whose weights are used.
         learn_weights: whether the outer loop runs.
         value_masks: masked-value probe: the optimal value function, 0 up to this layer; members are mask × seed.
-        variants: members with other settings in the same program: mappings with `labels` (for the metrics),
-            `env_settings` and `method_settings`, each of which adds to or replaces those of the run; members are
-            variant × seed.
+        variants: members with other settings in the same program: mappings with `labels` (for the metrics; or
+            `label`, a text), `env_settings` and `method_settings`, each of which adds to or replaces those of the run;
+            members are variant × seed.
         tags: what figures and claims look for.
     """
 
@@ -119,8 +119,11 @@ class Experiment:
 
 
 def as_json(spec: Any) -> dict[str, Any]:
-    """A spec as JSON for a manifest."""
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in dataclasses.asdict(spec).items()}
+    """A spec as JSON for a manifest; variants are left out where there are none."""
+    values = {key: list(v) if isinstance(v, tuple) else v for key, v in dataclasses.asdict(spec).items()}
+    if not values.get("variants", True):
+        del values["variants"]
+    return values
 
 
 def kind_of(spec: RunSpec) -> str:

@@ -15,9 +15,10 @@ from paircredit.analysis.exact import expected_return, optimal_values
 from paircredit.envs.dag import layers
 from paircredit.envs.protocol import Discrete, Environment, EnvSpec
 from paircredit.envs.registry import make_environment
-from paircredit.errors import PaircreditError, unknown_name
+from paircredit.errors import PaircreditError
 from paircredit.experiments.progress import Progress
 from paircredit.experiments.spec import TrainingSpec, as_json
+from paircredit.experiments.variants import variants_of
 from paircredit.experiments.weight_tables import has_tables, may_be_kept, weight_tables
 from paircredit.methods.protocol import Method
 from paircredit.methods.registry import make_method
@@ -31,7 +32,6 @@ from paircredit.weights import FixedTable, SigmoidTable, handcrafted_weights
 
 LARGEST_CHUNK = 250
 SNAPSHOTS = 10
-VARIANT_FIELDS = ("labels", "env_settings", "method_settings")
 METRIC_ROWS = 2_500
 """Rows per member that a metrics file is to hold at most; longer runs record means over several updates."""
 
@@ -173,13 +173,10 @@ def _file_arrays(content: bytes, path: Path) -> dict[str, np.ndarray]:
 
 def _members(spec: TrainingSpec, method: Any, folder: Path) -> list[Member]:
     members = []
-    for variant in spec.variants or ({},):
-        for name in variant:
-            if name not in VARIANT_FIELDS:
-                raise unknown_name("part of a variant", name, VARIANT_FIELDS)
-        env = make_environment(spec.env, **{**spec.env_settings, **variant.get("env_settings", {})})
-        own = replace_dotted(method, variant.get("method_settings", {}), spec.method)
-        members += _members_of_variant(spec, env, own, dict(variant.get("labels", {})), folder)
+    for variant in variants_of(spec):
+        env = make_environment(spec.env, **{**spec.env_settings, **variant.env_settings})
+        own = replace_dotted(method, variant.method_settings, spec.method)
+        members += _members_of_variant(spec, env, own, variant.labels, folder)
     return members
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, get_args
@@ -10,8 +11,10 @@ import jax
 import numpy as np
 
 from paircredit.errors import PaircreditError, unknown_name
-from paircredit.training.loop import LoopState, Plan, Protocol, run_chunk, start_members, start_program
+from paircredit.training.loop import LoopState, Plan, Protocol, start_program
 from paircredit.training.members import member_keys, stack_members
+from paircredit.training.memory import enough_memory
+from paircredit.training.sharding import place_members
 from paircredit.types import PyTree
 
 
@@ -40,7 +43,7 @@ def train(
     on_chunk: Callable[[Chunk], None] | None = None,
     go_on: tuple[int, LoopState] | None = None,
 ) -> LoopState:
-    """Train all members together.
+    """Train all members together, spread over this process's devices where their number divides the members.
 
     Args:
         methods: one per member, of the same structure.
@@ -57,11 +60,15 @@ def train(
         The members' final states.
     """
     _refuse_what_cannot_start(methods, envs, seeds, plan, total_updates, weights)
-    stacked_methods, stacked_envs = stack_members(methods), stack_members(envs)
+    place = place_members(len(seeds))
+    stacked_methods, stacked_envs = place.put((stack_members(methods), stack_members(envs)))
+    memory = functools.partial(enough_memory, len(seeds), methods[0].episodes, envs[0].spec.horizon)
     if go_on is None:
-        done, state = 0, start_members(stacked_methods, stacked_envs, plan, member_keys(seeds), weights)
+        keys, weights = place.put((member_keys(seeds), weights))
+        with memory():
+            done, state = 0, place.start_members(stacked_methods, stacked_envs, plan, keys, weights)
     else:
-        done, state = go_on
+        done, state = go_on[0], place.put(go_on[1])
         if done % plan.updates and done != total_updates:
             raise PaircreditError(
                 f"After {done} updates no chunk of {plan.updates} ends, so training cannot go on there."
@@ -73,8 +80,9 @@ def train(
             if size == plan.updates
             else Plan(plan.protocol, size, plan.inner_updates, plan.learn_weights, plan.probe)
         )
-        state, summaries = run_chunk(stacked_methods, stacked_envs, chunk_plan, state)
-        fetched = {name: np.asarray(x) for name, x in jax.device_get(summaries).items()}
+        with memory():  # the results are waited for inside: what goes wrong on the device is told when one asks
+            state, summaries = place.run_chunk(stacked_methods, stacked_envs, chunk_plan, state)
+            fetched = {name: np.asarray(x) for name, x in jax.device_get(summaries).items()}
         _refuse_not_finite(fetched, done, seeds)
         _refuse_lost_learners(state.learner, done + size, seeds)
         if on_chunk is not None:

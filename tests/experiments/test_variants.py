@@ -1,0 +1,124 @@
+"""Members with other settings in one run: the numbers of runs of their own, told apart by labels."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from paircredit.experiments import TrainingSpec
+from paircredit.experiments.progress import Silent
+from paircredit.experiments.spec import as_json, from_json
+from paircredit.experiments.training_run import run_training
+from paircredit.experiments.variants import variants_of
+from paircredit.runs import read_run
+from paircredit.training.loop import chunk_program
+from tests.sentences import refused
+
+NOISY = {"label": "noisy", "env_settings": {"variance": 4.0}}
+FAST = {"label": "fast", "method_settings": {"inner.learning_rate": 0.2}}
+PLAIN = {"label": "plain"}
+SPEC = TrainingSpec(
+    "run", "umbrella", "a2c", 20, (3, 4), {"length": 3, "mean": 0.5, "variance": 0.0}, {"inner.episodes": 4}
+)
+
+
+def rows_of(path: Path, **labels: Any) -> list[dict[str, Any]]:
+    """The rows of some members, without what only tells members apart."""
+    chosen = [row for row in read_run(path).metrics() if all(row.get(k) == v for k, v in labels.items())]
+    return [{k: v for k, v in row.items() if k != "member" and k not in labels} for row in chosen]
+
+
+def test_each_variant_is_as_a_run_of_its_own_and_all_are_one_program(tmp_path: Path) -> None:
+    before = chunk_program()._cache_size()
+    together = dataclasses.replace(SPEC, variants=(PLAIN, NOISY, FAST))
+    run_training(together, tmp_path / "together", Silent())
+    assert chunk_program()._cache_size() == before + 1
+    alone = {
+        "plain": SPEC,
+        "noisy": dataclasses.replace(SPEC, env_settings={**SPEC.env_settings, "variance": 4.0}),
+        "fast": dataclasses.replace(SPEC, method_settings={**SPEC.method_settings, "inner.learning_rate": 0.2}),
+    }
+    for label, spec in alone.items():
+        run_training(spec, tmp_path / label, Silent())
+        expected = rows_of(tmp_path / label / "run")
+        assert len(expected) == 40
+        assert rows_of(tmp_path / "together" / "run", variant=label) == expected
+    curves = [rows_of(tmp_path / label / "run") for label in alone]
+    assert curves[0] != curves[1] and curves[0] != curves[2], "the variants did something"
+
+
+def test_labels_are_in_the_rows_and_in_the_arrays(tmp_path: Path) -> None:
+    variants = tuple(
+        {"labels": {"noise": "much" if variance else "none", "σ²": variance}, "env_settings": {"variance": variance}}
+        for variance in (0.0, 4.0)
+    )
+    run_training(dataclasses.replace(SPEC, variants=variants), tmp_path, Silent())
+    run = read_run(tmp_path / "run")
+    assert [(row["member"], row["seed"], row["noise"], row["σ²"]) for row in run.metrics()[:4]] == [
+        (0, 3, "none", 0.0),
+        (1, 4, "none", 0.0),
+        (2, 3, "much", 4.0),
+        (3, 4, "much", 4.0),
+    ]
+    arrays = run.arrays()
+    assert arrays["label_noise"].tolist() == ["none", "none", "much", "much"]
+    np.testing.assert_array_equal(arrays["label_σ²"], [0.0, 0.0, 4.0, 4.0])
+    np.testing.assert_array_equal(arrays["seeds"], [3, 4, 3, 4])
+
+
+def test_variants_and_given_weights_go_together(tmp_path: Path) -> None:
+    np.save(tmp_path / "tables.npy", np.random.default_rng(0).uniform(size=(2, 10, 10)).astype(np.float32))
+    spec = TrainingSpec("run", "dag", "h-pwr", 4, (0, 1, 2), {"depth": 4}, weights_from="tables.npy")
+    slow = {"label": "slow", "method_settings": {"inner.learning_rate": 1e-4}}
+    run_training(dataclasses.replace(spec, variants=(PLAIN, slow)), tmp_path, Silent())
+    arrays = read_run(tmp_path / "run").arrays()
+    assert arrays["label_variant"].tolist() == ["plain"] * 3 + ["slow"] * 3
+    np.testing.assert_array_equal(arrays["label_weights"], [0, 1, 0, 0, 1, 0])
+
+
+def test_a_spec_without_variants_is_written_as_ever() -> None:
+    assert "variants" not in as_json(SPEC)
+    assert variants_of(SPEC) == [({}, {}, {})]
+
+
+def test_a_spec_with_variants_survives_being_written_down() -> None:
+    spec = dataclasses.replace(SPEC, variants=(PLAIN, NOISY, FAST))
+    assert from_json("training", json.loads(json.dumps(as_json(spec)))) == spec
+
+
+REFUSED = {
+    "unknown part": (({"label": "a", "env_setings": {}},), "Did you mean 'env_settings'?"),
+    "unknown setting": (({"label": "a", "method_settings": {"inner.learnin_rate": 1.0}},), "learning_rate"),
+    "unknown env setting": (({"label": "a", "env_settings": {"lenght": 1}},), "length"),
+    "no label": (({"env_settings": {"variance": 1.0}},), "Every variant needs the same labels"),
+    "other labels": ((PLAIN, {"labels": {"x": 1}}), "Every variant needs the same labels"),
+    "same labels": ((PLAIN, PLAIN), "Two variants have the same labels, variant = plain"),
+    "taken name": (({"labels": {"seed": 1}},), "cannot be called 'seed'"),
+    "text and number": ((PLAIN, {"label": 3}), "a text in all variants or a number in all of them, not 3"),
+    "no plain value": (({"label": [1]},), "not [1]"),
+    "static": (
+        (PLAIN, {"label": "big", "method_settings": {"inner.episodes": 8}}),
+        "Members of one program must agree",
+    ),
+    "horizon": ((PLAIN, {"label": "long", "env_settings": {"length": 9}}), "Members of one program must agree"),
+}
+
+
+@pytest.mark.parametrize(("variants", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_run_is_refused_before_a_folder_is_made(tmp_path: Path, variants: Any, message: str) -> None:
+    with refused(message):
+        run_training(dataclasses.replace(SPEC, variants=variants), tmp_path / "new", Silent())
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_command_line_tells_variants_apart(run_cli, tmp_path: Path) -> None:
+    run_training(dataclasses.replace(SPEC, variants=(PLAIN, NOISY)), tmp_path, Silent())
+    code, out, _ = run_cli("resume", tmp_path / "run")
+    assert code == 0
+    assert "Return over the last tenth, variant plain, mean over 2 seeds" in out
+    assert "Return over the last tenth, variant noisy, mean over 2 seeds" in out

@@ -1,0 +1,86 @@
+"""Out of device memory: the answer is a sentence with numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import pytest
+
+from paircredit.envs import DagConfig
+from paircredit.methods import A2C, InnerLoop
+from paircredit.training import Plan, memory, train
+from tests.sentences import refused
+
+GIB = 2**30
+DAG = DagConfig(depth=4).build()
+
+
+def exhausted(message: str) -> Any:
+    def program(*_: object) -> None:
+        raise jax.errors.JaxRuntimeError(message)
+
+    return program
+
+
+@pytest.fixture
+def free(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def have(number: float | None) -> None:
+        monkeypatch.setattr(memory, "_free_bytes", lambda: number)
+
+    return have
+
+
+@pytest.mark.parametrize("place", ["run_chunk", "start_members"])
+def test_training_says_what_to_lower(monkeypatch: pytest.MonkeyPatch, free: Any, place: str) -> None:
+    text = f"RESOURCE_EXHAUSTED: Out of memory while trying to allocate {24 * GIB} bytes."
+    monkeypatch.setattr(f"paircredit.training.sharding.{place}", exhausted(text))
+    free(8.0 * GIB)
+    with refused(
+        "M = 8 members with B = 16 episodes of T = 4 steps take 24.0 GiB in one piece",
+        "it has 8.0 GiB free",
+        "lower M to 2 (fewer seeds",
+        "or B to 4 (--method.inner.episodes)",
+        "or T to 1",
+    ):
+        train([A2C(InnerLoop(episodes=16))] * 8, [DAG] * 8, list(range(8)), Plan(updates=1), 1)
+
+
+@pytest.mark.parametrize(
+    ("message", "room", "numbers", "expected"),
+    [
+        ("allocate 12.5GiB.", 20.0, (64, 16, 120), "lower M to 32 (fewer seeds or variants in one run) or B to 8"),
+        (
+            "allocating 107374182400 bytes.",
+            20.0,
+            (64, 16, 120),
+            "M to 8 (fewer",
+        ),
+        ("allocate 100.0GiB", 20.0, (4, 16, 120), "lower B to 2 (--method.inner.episodes) or T to 15"),
+        ("allocate 100.0GiB", 20.0, (1, 1, 1), "so that their product is 8 times smaller"),
+        ("allocate 500.00MiB. [tf-allocator-allocation-error='']", 0.25, (64, 16, 120), "M to 32"),
+        ("nothing is said", 20.0, (64, 16, 120), "lower M to 32"),
+    ],
+)
+def test_numbers_are_halved_until_it_fits(
+    free: Any, message: str, room: float, numbers: tuple[int, int, int], expected: str
+) -> None:
+    free(room * GIB)
+    with refused(expected), memory.enough_memory(*numbers):
+        raise jax.errors.JaxRuntimeError(f"RESOURCE_EXHAUSTED: Out of memory while trying to {message}")
+
+
+def test_a_device_that_does_not_tell_its_memory() -> None:
+    with refused("M = 2 members", "lower M to 1"), memory.enough_memory(2, 1, 1):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 40000000000000 bytes.")
+
+
+def test_a_real_one() -> None:
+    """More than any machine has."""
+    with refused("37252.9 GiB in one piece"), memory.enough_memory(2, 1, 1):
+        jax.numpy.ones((10**13,), dtype=jax.numpy.float32).block_until_ready()
+
+
+def test_other_errors_pass() -> None:
+    with pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL"), memory.enough_memory(2, 1, 1):
+        raise jax.errors.JaxRuntimeError("INTERNAL: something else.")

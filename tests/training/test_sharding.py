@@ -1,0 +1,92 @@
+"""Members spread over devices train as if they were on one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from paircredit.training.sharding import place_members, shares
+
+PROGRAM = """
+import dataclasses, gc, sys, tempfile
+from pathlib import Path
+import jax, numpy as np
+from paircredit.envs import DagConfig
+from paircredit.methods import make_method
+from paircredit.runs.checkpoint import Checkpoint, Position, read_checkpoint, write_checkpoint
+from paircredit.training import Plan, run_chunk, start_members, states_like, train
+from paircredit.training.loop import chunk_program
+from paircredit.training.sharding import Placement
+
+DAG, PLAN, MEMBERS = DagConfig(depth=4).build(), Plan(updates=10), 8
+module = sys.modules["paircredit.training.train"]
+
+def members(name):
+    base = make_method(name)
+    rates = [0.01 * (1 + i) for i in range(MEMBERS)]
+    methods = [dataclasses.replace(base, inner=dataclasses.replace(base.inner, learning_rate=rate)) for rate in rates]
+    return methods, [DAG] * MEMBERS, list(range(MEMBERS)), PLAN
+
+def assert_same(one, other):
+    is_key = lambda x: jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key)
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        a, b = (jax.random.key_data(x) if is_key(x) else x for x in (a, b))
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+def through_a_file(state, name):
+    position = Position(20, 0.0, 0, "", "", "")
+    path = write_checkpoint(Path(tempfile.mkdtemp()), Checkpoint(position, state, {}))
+    return read_checkpoint(path, states_like(*members(name))).state
+
+assert jax.device_count() == 4
+for name in sys.argv[1:]:
+    before, curves, sizes = chunk_program()._cache_size(), [], []
+
+    def on_chunk(chunk):
+        gc.collect()
+        curves.append(chunk.summaries)
+        sizes.append(sum(x.nbytes for x in jax.live_arrays()))
+
+    spread = train(*members(name), 40, on_chunk=on_chunk)
+    assert chunk_program()._cache_size() == before + 4, "once for every device, and not once for every chunk"
+    assert len(set(sizes)) == 1, "nothing grows"
+    for leaf in jax.tree.leaves(spread):
+        assert [shard.device.id for shard in leaf.addressable_shards] == [0, 1, 2, 3]
+        assert leaf.addressable_shards[0].data.shape[0] == 2
+    assert_same(train(*members(name), 40, go_on=(20, through_a_file(train(*members(name), 20), name))), spread)
+
+    several, together = module.place_members, []
+    module.place_members = lambda count: Placement(1, lambda tree: tree, start_members, run_chunk)
+    one = train(*members(name), 40, on_chunk=lambda chunk: together.append(chunk.summaries))
+    assert {x.sharding.num_devices for x in jax.tree.leaves(one)} == {1}
+    module.place_members = several
+    assert_same(curves, together)
+    assert_same(spread, one)
+    print(name, "the same")
+"""
+
+
+@pytest.mark.parametrize(
+    ("members", "devices", "expected"), [(8, 4, 4), (6, 4, 3), (7, 4, 1), (1, 4, 1), (4, 8, 4), (5, 1, 1), (10, 8, 5)]
+)
+def test_as_many_devices_as_give_equal_shares(members: int, devices: int, expected: int) -> None:
+    assert shares(members, devices) == expected
+
+
+def test_on_one_device_nothing_is_moved() -> None:
+    place, tree = place_members(8), object()
+    assert place.devices == 1 and place.put(tree) is tree
+
+
+@pytest.mark.slow
+def test_four_devices_give_the_numbers_of_one_bit_for_bit() -> None:
+    flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
+    environment = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "a2c", "meta-pwr"], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["a2c the same", "meta-pwr the same"]
