@@ -12,6 +12,8 @@ from paircredit.errors import PaircreditError
 from paircredit.runs import RunWriter, find_runs
 
 DEPTHS = (4, 8)
+TABULAR = ("U1", "D1", "D2", "D3", "D4", "D5")
+"""Claims about Key-to-Door have a file of their own."""
 
 
 def write_reset(folder: Path, depth: int, label: str, credited: float, uncredited: float, first: float) -> None:
@@ -89,7 +91,8 @@ def verdicts(folder: Path) -> dict[str, str]:
 
 def test_all_claims_hold_on_runs_made_to_their_measure(tmp_path: Path) -> None:
     write_good(tmp_path)
-    assert verdicts(tmp_path) == dict.fromkeys(("U1", "D1", "D2", "D3", "D4", "D5"), "holds")
+    found = verdicts(tmp_path)
+    assert {name: found[name] for name in found if not name.startswith("K")} == dict.fromkeys(TABULAR, "holds")
 
 
 @pytest.mark.parametrize("change", [{"pwr_variance": 1e-3}, {"bias": 0.05}, {"ratio": 1.06}, {"ratio": 0.9}])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 RESAMPLES = 10_000
+_NEVER = 1e15
+"""Stands for inf in resampling, where inf minus inf would not be a number."""
 
 
 class Interval(NamedTuple):
@@ -38,6 +40,7 @@ def bootstrap(
     seed: int = 0,
     resamples: int = RESAMPLES,
     confidence: float = 0.95,
+    ends: Literal["linear", "inverted_cdf"] = "linear",
 ) -> Interval:
     """A percentile bootstrap of a statistic of one or several independent groups.
 
@@ -48,6 +51,7 @@ def bootstrap(
         seed: of the resampling, so that a report says the same twice.
         resamples: how many.
         confidence: of the interval.
+        ends: how the ends of the interval are found: between two resampled values, or (`inverted_cdf`) as one of them.
     """
     generator = np.random.default_rng(seed)
     arrays = [np.asarray(group, dtype=float) for group in groups]
@@ -57,7 +61,7 @@ def bootstrap(
         for group in clusters
     ]
     values = statistic(*drawn)
-    low, high = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
+    low, high = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2], method=ends)
     return Interval(float(statistic(*(array.reshape(-1) for array in arrays))), float(low), float(high))
 
 
@@ -79,3 +83,45 @@ def median_difference(first: np.ndarray, second: np.ndarray) -> Interval:
 def median_ratio(first: np.ndarray, second: np.ndarray) -> Interval:
     """The median of the first group over that of the second."""
     return bootstrap([first, second], lambda x, y: np.median(x, axis=-1) / np.median(y, axis=-1))
+
+
+def median_of_times(members: np.ndarray) -> Interval:
+    """The median of times with its interval, where a member that never got there (inf) is later than all others.
+
+    An estimate or end of the interval is inf as soon as such a member has a part in it.
+    """
+    reached = np.isfinite(members)
+    if reached.all():
+        return median_interval(members)
+    if not reached.any():
+        return Interval(np.inf, np.inf, np.inf)
+    latest = members[reached].max()
+    replaced = median_interval(np.where(reached, members, _NEVER + latest))  # resampling cannot interpolate with inf
+    return Interval(*(value if value <= latest else np.inf for value in replaced))
+
+
+def difference_of_times(first: np.ndarray, second: np.ndarray) -> Interval:
+    """The median time of the first group minus that of the second; inf or −inf where only one of them ever arrives.
+
+    Where neither does, nothing can be said about their order: the difference counts as 0.
+    """
+
+    def difference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        late, early = (np.median(times, axis=-1) for times in (x, y))
+        return np.asarray(np.where(late > _NEVER / 4, _NEVER, late) - np.where(early > _NEVER / 4, _NEVER, early))
+
+    groups = [np.where(np.isfinite(times), times, _NEVER) for times in (first, second)]
+    found = bootstrap(groups, difference, ends="inverted_cdf")
+    return Interval(*(value if abs(value) < _NEVER / 4 else float(np.copysign(np.inf, value)) for value in found))
+
+
+def mean_band(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The 95 % bootstrap interval of the mean of [M, U] over members, at every point.
+
+    The draws are those of `mean_interval`, so that curves and tables agree.
+    """
+    members = len(samples)
+    drawn = np.random.default_rng(0).integers(0, members, size=(RESAMPLES, members))
+    counts = (drawn[:, :, None] == np.arange(members)).sum(axis=1)
+    low, high = np.quantile(counts @ samples / members, [0.025, 0.975], axis=0)
+    return low, high

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from paircredit.analysis.dag_results import LABELS, SHARE_OF_BEST, TITLES, best_return, depths, learning_curves, pick
-from paircredit.analysis.statistics import RESAMPLES
+from paircredit.analysis.statistics import mean_band
 from paircredit.figures.style import COLOURS, LINES, QUIET, styled
 from paircredit.runs.read import Run
 
@@ -36,18 +36,6 @@ def draw(runs: Sequence[Run]) -> Figure | None:
     handles = {name: handle for axes in panels for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)}
     figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=len(handles))
     return figure
-
-
-def mean_band(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The 95 % bootstrap interval of the mean of [M, U] over members, at every point.
-
-    The draws are those of `analysis.statistics.mean_interval`, so that curves and tables agree.
-    """
-    members = len(samples)
-    drawn = np.random.default_rng(0).integers(0, members, size=(RESAMPLES, members))
-    counts = (drawn[:, :, None] == np.arange(members)).sum(axis=1)
-    low, high = np.quantile(counts @ samples / members, [0.025, 0.975], axis=0)
-    return low, high
 
 
 def _draw_curve(axes: Axes, run: Run, label: str) -> None:

@@ -19,7 +19,7 @@ from paircredit.analysis.dag_results import (
     pick,
     sampled_times,
 )
-from paircredit.analysis.statistics import Interval, median_interval
+from paircredit.analysis.statistics import Interval, median_of_times
 from paircredit.figures.style import COLOURS, MARKERS, QUIET, styled
 from paircredit.figures.tables import Column, Table
 from paircredit.runs.read import Run
@@ -109,21 +109,6 @@ def table(runs: Sequence[Run]) -> Table | None:
             for entry in times
         ),
     )
-
-
-def median_of_times(members: np.ndarray) -> Interval:
-    """The median with its interval, where a member that never got there counts as later than all others.
-
-    An estimate or end of the interval is inf as soon as such a member has a part in it.
-    """
-    reached = np.isfinite(members)
-    if reached.all():
-        return median_interval(members)
-    if not reached.any():
-        return Interval(np.inf, np.inf, np.inf)
-    latest = members[reached].max()
-    replaced = median_interval(np.where(reached, members, 1e15 + latest))  # resampling cannot interpolate with inf
-    return Interval(*(value if value <= latest else np.inf for value in replaced))
 
 
 def _times(runs: Sequence[Run]) -> list[Times]:

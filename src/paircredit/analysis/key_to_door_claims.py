@@ -1,0 +1,233 @@
+"""The paper's claims about Key-to-Door."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from paircredit.analysis.key_to_door_results import (
+    CENTRAL,
+    FAR,
+    LABELS,
+    LEARNED,
+    METHODS,
+    NEAR,
+    OPTIMAL,
+    SEARCH,
+    Curves,
+    Setting,
+    all_curves,
+    block_means,
+    compare_times,
+    final_values,
+    frames_text,
+    frames_to,
+    learned_weights,
+    learning_rule,
+    likeness,
+    pick_setting,
+    runs_of,
+    title,
+)
+from paircredit.analysis.statistics import Interval, mean_interval, median_of_times
+from paircredit.analysis.verdicts import LEAST_SEEDS, Claim, Status
+from paircredit.runs.read import Run
+
+Order = Literal["holds", "tie", "contradicted", "open"]
+"""Of two methods; open where neither learns within the frames that both trained."""
+
+LEAST_SETTINGS = 3
+RANKED = ("h-pwr", "meta-pwr", "a2c")
+"""From the fastest to the slowest."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Baseline:
+    """A2C with the λ that suits it best.
+
+    Attributes:
+        curves: of it.
+        name: with what a reader must know about it.
+    """
+
+    curves: Curves
+    name: str
+
+
+def _central_order(runs: Sequence[Run]) -> tuple[Status, str]:
+    methods = {curves.label: curves for curves in all_curves(runs) if curves.setting == CENTRAL}
+    missing = [title(label) for label in LABELS if label not in methods]
+    if missing:
+        return "not judged", f"There are no runs of {', '.join(missing)} at {CENTRAL.text()}."
+    baseline = _best_a2c(runs, methods["a2c"])
+    methods["a2c"] = baseline.curves
+    names = {label: baseline.name if label == "a2c" else title(label) for label in methods}
+    seeds = [len(curves.seeds) for curves in methods.values()]
+    if min(seeds) < LEAST_SEEDS:
+        fewest = min(methods, key=lambda label: len(methods[label].seeds))
+        return "not judged", f"{names[fewest]} has {min(seeds)} seeds; at least {LEAST_SEEDS} are needed."
+    handcrafted, learned, errors = methods["h-pwr"], methods["meta-pwr"], methods["meta-pwtd"]
+    if not np.isfinite(_median(handcrafted, OPTIMAL).estimate):
+        return "not judged", f"Not even H-PWR reaches a door reward of {OPTIMAL:g}; train longer."
+    second = _order(learned, baseline.curves, LEARNED)
+    if second == "open":
+        return "not judged", f"Neither Meta-PWR nor A2C reaches a door reward of {LEARNED:g}; train longer."
+    first = {label: _order(handcrafted, methods[label], OPTIMAL) for label in methods if label != "h-pwr"}
+    reached = np.isfinite(frames_to(errors, OPTIMAL))
+    arrives = bool(np.isfinite(_median(errors, OPTIMAL).estimate))
+    good = "contradicted" not in first.values() and second == "holds" and arrives
+    parts = [
+        f"At {CENTRAL.text()}, {_counts(seeds)} seeds, median frames to a door reward of {OPTIMAL:g}: "
+        + ", ".join(f"{names[label]} {frames_text(_median(methods[label], OPTIMAL))}" for label in methods),
+        f"of {LEARNED:g}: Meta-PWR {frames_text(_median(learned, LEARNED))}, "
+        f"A2C {frames_text(_median(baseline.curves, LEARNED))}",
+        f"Meta-PWTD reaches {OPTIMAL:g} in {reached.sum()} of {len(reached)} seeds "
+        f"within {errors.trained / 1e6:.2f} M frames",
+        *_remarks("H-PWR", first),
+        *_remarks("Meta-PWR", {"a2c": second}),
+    ]
+    return "holds" if good else "fails", "; ".join(parts) + "."
+
+
+def _remarks(name: str, orders: dict[str, Order]) -> list[str]:
+    """In words, where the method of that name is not clearly faster."""
+    words = {"tie": "ties with", "contradicted": "is slower than", "open": "cannot be compared with"}
+    return [f"{name} {words[order]} {title(label)}" for label, order in orders.items() if order != "holds"]
+
+
+def _counts(seeds: list[int]) -> str:
+    return f"{min(seeds)}" if min(seeds) == max(seeds) else f"{min(seeds)} to {max(seeds)}"
+
+
+def _best_a2c(runs: Sequence[Run], own: Curves) -> Baseline:
+    """The fastest to a door reward of 9: A2C as it was run, or with a λ of the search at the same learning rate."""
+    rules = {learning_rule(run) for run in runs_of(runs, METHODS) if run.spec["tags"]["label"] == "a2c"}
+    rule = min(rules)
+    by_lambda = {
+        curves.variant[0]: curves
+        for curves in all_curves(runs, SEARCH)
+        if curves.label == "a2c" and curves.setting == CENTRAL and np.isclose(curves.variant[1], rule.learning_rate)
+    }
+    searched = len(by_lambda) > 0
+    by_lambda = {value: curves for value, curves in by_lambda.items() if not np.isclose(value, rule.lambda_)}
+    by_lambda[rule.lambda_] = own  # of the same λ the runs with all seeds are taken
+    best = min(by_lambda, key=lambda value: _speed(by_lambda[value]))
+    note = f"the best of {len(by_lambda)} tried" if searched else "no other was tried at its learning rate"
+    return Baseline(by_lambda[best], f"A2C with λ = {best:g} ({note})")
+
+
+def _speed(curves: Curves) -> tuple[float, float]:
+    return _median(curves, LEARNED).estimate, -float(final_values(curves, "door_reward").mean())
+
+
+def _median(curves: Curves, threshold: float) -> Interval:
+    return median_of_times(frames_to(curves, threshold))
+
+
+def _order(fast: Curves, slow: Curves, threshold: float) -> Order:
+    """Whether the one is faster than the other, by the interval of the difference of their medians."""
+    difference = compare_times(fast, slow, threshold)
+    if difference is None:
+        return "open"
+    if difference.low > 0:
+        return "contradicted"
+    return "holds" if difference.high < 0 else "tie"
+
+
+def _order_everywhere(runs: Sequence[Run]) -> tuple[Status, str]:
+    by_setting: dict[Setting, dict[str, Curves]] = {}
+    for curves in all_curves(runs):
+        if curves.label in RANKED and len(curves.seeds) >= LEAST_SEEDS:
+            by_setting.setdefault(curves.setting, {})[curves.label] = curves
+    complete = {setting: methods for setting, methods in by_setting.items() if len(methods) == len(RANKED)}
+    names = ", ".join(title(label) for label in RANKED)
+    if len(complete) < LEAST_SETTINGS:
+        return "not judged", (
+            f"Runs of {names} with at least {LEAST_SEEDS} seeds in {LEAST_SETTINGS} settings or more are needed; "
+            f"there are {len(complete)}."
+        )
+    found: dict[Order, list[Setting]] = {"holds": [], "tie": [], "contradicted": [], "open": []}
+    for setting, methods in complete.items():
+        found[_ranking(*(methods[label] for label in RANKED))].append(setting)
+    judged = len(complete) - len(found["open"])
+    if judged < LEAST_SETTINGS:
+        return "not judged", (
+            f"Meta-PWR or A2C reaches a door reward of {LEARNED:g} in {judged} of {len(complete)} settings; "
+            "train longer."
+        )
+    parts = [
+        f"In median frames to a door reward of {LEARNED:g} the order {names} holds in {len(found['holds'])} "
+        f"of {judged} settings",
+        f"ties in {len(found['tie'])}{_named(found['tie'])}",
+        f"is contradicted in {len(found['contradicted'])}{_named(found['contradicted'])}",
+    ]
+    if found["open"]:
+        parts.append(f"is open in {len(found['open'])} more{_named(found['open'])}")
+    good = not found["contradicted"] and 2 * len(found["holds"]) > judged
+    return "holds" if good else "fails", ", ".join(parts) + "."
+
+
+def _ranking(handcrafted: Curves, learned: Curves, regular: Curves) -> Order:
+    """How the order of all three stands in a setting: it holds where both neighbours are in order."""
+    first, second = _order(handcrafted, learned, LEARNED), _order(learned, regular, LEARNED)
+    if "contradicted" in (first, second):
+        return "contradicted"
+    if second == "open":
+        return "open"
+    return "holds" if (first, second) == ("holds", "holds") else "tie"
+
+
+def _named(settings: list[Setting]) -> str:
+    return f" ({'; '.join(setting.text() for setting in settings)})" if settings else ""
+
+
+def _weights_resemble(runs: Sequence[Run]) -> tuple[Status, str]:
+    learned = {entry.setting: entry for entry in learned_weights(runs) if entry.label == "meta-pwr"}
+    setting = pick_setting(list(learned))
+    if setting is None:
+        return "not judged", "There are no runs with learned weights of Meta-PWR."
+    weights, lengths = learned[setting].weights, learned[setting].phases
+    if len(weights) < LEAST_SEEDS:
+        return "not judged", f"Meta-PWR has fewer than {LEAST_SEEDS} seeds at {setting.text()}; use more."
+    means = block_means(weights, lengths)
+    far = means["apple → apple, far"]
+    if np.isnan(far).any():
+        return "not judged", f"The apple phase has {lengths.apple} steps; more than {FAR} are needed to see a discount."
+    key = mean_interval(means["key → door"] - means["key → apple"])
+    apples = mean_interval(means["apple → apple, near"] - far)
+    text = (
+        f"At {setting.text()}, {len(weights)} seeds: key rows weigh the door {key.text('.3f')} more than apples "
+        f"({means['key → door'].mean():.2f} against {means['key → apple'].mean():.2f}); in the apple phase lags up to "
+        f"{NEAR} weigh {apples.text('.3f')} more than lags from {FAR} "
+        f"({means['apple → apple, near'].mean():.2f} against {far.mean():.2f}); correlation with the handcrafted "
+        f"weights {mean_interval(likeness(weights, lengths)).text('.2f')}."
+    )
+    return "holds" if key.low > 0 and apples.low > 0 else "fails", text
+
+
+KEY_TO_DOOR_CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "K1",
+        "In the door phase H-PWR learns best and Meta-PWR fastest after it; Meta-PWTD is slower, but reaches the "
+        "optimum.",
+        "The Key-to-Door Experiments, learning curves",
+        _central_order,
+    ),
+    Claim(
+        "K3",
+        "The ranking is the same over nine combinations of mean and variance of the apples' rewards, and with 10 % "
+        "random actions.",
+        "Appendix, additional results on Key-to-Door",
+        _order_everywhere,
+    ),
+    Claim(
+        "K4",
+        "The weights that Meta-PWR learns resemble the handcrafted ones: actions of the key phase are credited with "
+        "the door and not with apples, and inside the apple phase credit is discounted steeply.",
+        "The Key-to-Door Experiments, weight visualisation",
+        _weights_resemble,
+    ),
+)

@@ -1,0 +1,47 @@
+"""What a claim and a verdict are.
+
+A claim *holds* or *fails* where the runs can tell, and is *not judged* where they cannot. An order between two
+methods is contradicted only when the 95 % bootstrap interval of the difference says so: a tie is reported as a tie.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from paircredit.runs.read import Run
+
+Status = Literal["holds", "fails", "not judged"]
+
+LEAST_SEEDS = 5
+"""With fewer nothing is said about an order."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """What became of a claim.
+
+    Attributes:
+        id: of the claim.
+        statement: what the paper says.
+        where: in the paper.
+        status: holds, fails or not judged.
+        measured: what was found, or why nothing could be.
+    """
+
+    id: str
+    statement: str
+    where: str
+    status: Status
+    measured: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """A claim of the paper and how to judge it."""
+
+    id: str
+    statement: str
+    where: str
+    judge: Callable[[Sequence[Run]], tuple[Status, str]]
