@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from paircredit.analysis.key_to_door_results import CENTRAL, SEARCH, SWITCHES
 from paircredit.envs.dag import num_states
 from paircredit.runs import Run, RunWriter, find_runs
+from tests.key_to_door_runs import weights, write_method
 
 TIMES = {
     "regular": (900.0, 500.0, 700.0),
@@ -115,6 +117,18 @@ def write_credit(folder: Path, name: str = "dag8-credit") -> None:
     writer.finish()
 
 
+def write_key_to_door(folder: Path) -> None:
+    """Two methods with and without slips, a search and a switch."""
+    slippery = CENTRAL._replace(slip=0.1)
+    learned = weights({}, 4).astype(np.float32)
+    arrays = {"weights": learned, "snapshots": learned[None].astype(np.float16), "snapshot_updates": np.array([40])}
+    for label, more in (("a2c", {}), ("meta-pwr", arrays)):
+        write_method(folder, label, {CENTRAL: [0, 10], slippery: [0, 10]}, updates=40, arrays=more)
+    tried = {(CENTRAL, (("lambda", 0.5), ("learning_rate", 2e-4))): [0, 10]}
+    write_method(folder, "a2c", tried, role=SEARCH, updates=40)
+    write_method(folder, "meta-pwr", {(CENTRAL, (("switch", "default"),)): [0, 10]}, role=SWITCHES, updates=40)
+
+
 def write_all(folder: Path) -> list[Run]:
     """Runs for every figure."""
     write_umbrella(folder)
@@ -127,4 +141,5 @@ def write_all(folder: Path) -> list[Run]:
     write_masked_values(folder)
     write_credit(folder)
     write_switch(folder / "switches")
+    write_key_to_door(folder)
     return find_runs(folder)

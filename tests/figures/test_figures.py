@@ -13,7 +13,8 @@ import pytest
 from matplotlib.colors import to_hex
 
 import paircredit.figures
-from paircredit.analysis.statistics import mean_interval, median_interval
+from paircredit.analysis.key_to_door_results import METHODS, SEARCH, SWITCHES
+from paircredit.analysis.statistics import mean_band, mean_interval, median_interval, median_of_times
 from paircredit.envs.dag import DagConfig, acting_states, num_states
 from paircredit.figures import (
     FIGURES,
@@ -65,6 +66,8 @@ def needs(name: str, run: Run) -> bool:
     tags = run.spec.get("tags", {})
     if name.startswith("dag-weights-"):
         return tags.get("role") == "reset" and f"dag-weights-{tags['depth']}" == name
+    if name.startswith("key-to-door-"):
+        return tags.get("role") == (name if name in (SEARCH, SWITCHES) else METHODS)
     return {
         "umbrella-variance": run.kind == "umbrella-variance",
         "dag-episodes": tags.get("role") == "evaluation",
@@ -209,10 +212,10 @@ class TestEpisodes:
 
     def test_median_with_laggards(self):
         finite = np.array([300.0, 100.0, 200.0, 500.0, 400.0])
-        assert dag_episodes.median_of_times(finite) == median_interval(finite)
-        one = dag_episodes.median_of_times(np.array([100.0, 200.0, 300.0, 400.0, math.inf]))
+        assert median_of_times(finite) == median_interval(finite)
+        one = median_of_times(np.array([100.0, 200.0, 300.0, 400.0, math.inf]))
         assert one.estimate == 300 and one.low == 100 and one.high == math.inf
-        half = dag_episodes.median_of_times(np.array([100.0, math.inf]))
+        half = median_of_times(np.array([100.0, math.inf]))
         assert half.estimate == math.inf and half.low == 100  # the mean of a time and never is never
 
 
@@ -229,7 +232,7 @@ class TestCurves:
 
     def test_the_band_is_the_interval_of_the_tables(self):
         samples = np.random.default_rng(1).normal(size=(7, 3))
-        low, high = dag_curves.mean_band(samples)
+        low, high = mean_band(samples)
         for column in range(3):
             expected = mean_interval(samples[:, column])
             np.testing.assert_allclose((low[column], high[column]), (expected.low, expected.high), rtol=1e-12)

@@ -14,6 +14,12 @@ from paircredit.figures import (
     dag_switches,
     dag_weights,
     estimator_quality,
+    key_to_door_central,
+    key_to_door_curves,
+    key_to_door_frames,
+    key_to_door_search,
+    key_to_door_switches,
+    key_to_door_weights,
     masked_values,
     umbrella_variance,
 )
@@ -67,6 +73,24 @@ _WEIGHTS_PLACE = {
     4: "Depth 4 is in the paper's appendix.",
     8: "Depth 8 is Figure 3 of the paper.",
     16: "Depth 16 is in the paper's appendix; of its 255 × 766 cells, insets enlarge the crowded upper right corner.",
+}
+
+_CURVES = {
+    "return": ("episode_return", "episode return"),
+    "door": ("door_reward", "reward in the door phase"),
+    "apples": ("apple_reward", "reward in the apple phase"),
+}
+_CURVES_CAPTION = (
+    "A panel per setting: rows by the mean μ of what an apple pays, columns by its variance σ². Lines are means over "
+    "seeds, bands are 95 % bootstrap intervals of the mean, and the dashed line is the most that can be expected. "
+)
+_CURVES_PAPER = {
+    "return": "The appendix of the paper shows the same nine panels as means of ten seeds with standard errors; H-PWR "
+    "is best, and Meta-PWR and Meta-PWTD are in general better than the baselines.",
+    "door": "The appendix of the paper shows the same nine panels as means of ten seeds; the door is what asks for "
+    "credit over a long time, and Meta-PWR is in general the fastest after H-PWR there.",
+    "apples": "The appendix of the paper shows the same nine panels as means of ten seeds; apples pay soon after the "
+    "action, so that a steep discount helps here.",
 }
 
 FIGURES: tuple[FigureSpec, ...] = (
@@ -129,6 +153,68 @@ FIGURES: tuple[FigureSpec, ...] = (
         "and learned ones lower the variance of advantages.",
         estimator_quality.draw,
     ),
+    FigureSpec(
+        "key-to-door-central",
+        "Key-to-Door: learning curves at μ = 5, σ² = 25",
+        "Episode return and reward of the door phase against frames: lines are means over seeds, bands are 95 % "
+        "bootstrap intervals of the mean, and dashed lines are the most that can be expected. This is the setting on "
+        "which the paper tunes. Its Figure 5 shows these curves for three settings: H-PWR is best, Meta-PWR the "
+        "fastest after it in the door phase, and Meta-PWTD slower, but at the optimum in the end.",
+        key_to_door_central.draw,
+    ),
+    *(
+        FigureSpec(
+            f"key-to-door-{name}{'-slip' if slips else ''}",
+            f"Key-to-Door: {words}{', 10 % random actions' if slips else ''}",
+            ("Each action is replaced by a random one with probability 0.1. " if slips else "")
+            + _CURVES_CAPTION
+            + _CURVES_PAPER[name],
+            partial(key_to_door_curves.draw, quantity=quantity, slips=slips),
+        )
+        for slips in (False, True)
+        for name, (quantity, words) in _CURVES.items()
+    ),
+    FigureSpec(
+        "key-to-door-frames",
+        "Key-to-Door: frames until learned",
+        "For every setting and method the median number of frames until the mean door reward of the last 320 episodes "
+        "is 9 (left) or 9.5 (right), of 10 at most, with a 95 % bootstrap interval as a bar and each seed as a dot; "
+        "left is good. Seeds that never get there stand on the dotted line. The paper has curves and no such numbers; "
+        "from its text one expects H-PWR on the left and Meta-PWR next in every setting.",
+        key_to_door_frames.draw,
+    ),
+    FigureSpec(
+        "key-to-door-weights",
+        "Key-to-Door: pair weights",
+        "Each cell is the weight with which what arrives at the step of the column counts for the action at the step "
+        "of the row; lines separate the key, apple and door phases. Learned weights are averages over the episodes of "
+        "the last batch and over seeds. Figure 4 of the paper shows that the handcrafted and the Meta-PWR weights "
+        "look alike: actions of the key phase (top rows) are credited with the door (right) and not with apples, and "
+        "inside the apple phase credit falls steeply with the delay.",
+        key_to_door_weights.draw,
+    ),
+    FigureSpec(
+        "key-to-door-weights-over-time",
+        "Key-to-Door: Meta-PWR's weights in the course of training",
+        "The same picture at several moments of training, means over episodes and seeds. The paper shows the end only.",
+        key_to_door_weights.draw_over_time,
+    ),
+    FigureSpec(
+        "key-to-door-search",
+        "Key-to-Door: A2C with other λ and learning rates",
+        "Left: median frames until the mean door reward of the last 320 episodes is 9; low is good, and hollow markers "
+        "never get there. Right: the mean door reward over the last tenth of training. Bars are 95 % bootstrap "
+        "intervals. The paper compares with the best fixed λ of such a search, and does not show it.",
+        key_to_door_search.draw,
+    ),
+    FigureSpec(
+        "key-to-door-switches",
+        "Key-to-Door: what the paper leaves open, tried both ways",
+        "Each line changes one switch of a method; the first is the default. Left: median frames until the mean door "
+        "reward of the last 320 episodes is 9, with 95 % bootstrap intervals and a dot per seed. Right: this mean "
+        "itself, at the end of the shortest training, averaged over seeds. The paper does not state these choices.",
+        key_to_door_switches.draw,
+    ),
 )
 
 TABLES: tuple[TableSpec, ...] = (
@@ -159,5 +245,26 @@ TABLES: tuple[TableSpec, ...] = (
         "transition that the action itself makes; and median episodes to 95 % of the best return of fresh policies "
         "trained with these weights, with 95 % intervals. Each row changes one switch.",
         dag_switches.table,
+    ),
+    TableSpec(
+        "key-to-door-frames",
+        "Key-to-Door: frames to a door reward of 9 and 9.5, and final values",
+        "Medians over seeds of the frames after which the mean door reward of the last 320 episodes is at 9 and 9.5, "
+        "with 95 % bootstrap intervals; ∞ means not within training. Final values are means over the last tenth of "
+        "training; the best is the most that can be expected.",
+        key_to_door_frames.table,
+    ),
+    TableSpec(
+        "key-to-door-search",
+        "Key-to-Door: A2C with other λ and learning rates",
+        "Medians and 95 % bootstrap intervals over seeds, as in the table before; the final door reward is a mean.",
+        key_to_door_search.table,
+    ),
+    TableSpec(
+        "key-to-door-switches",
+        "Key-to-Door: what the paper leaves open, tried both ways",
+        "Each row changes one switch. Frames to a door reward of 9 are medians over seeds with 95 % bootstrap "
+        "intervals; door rewards at given frames are means over the last 320 episodes and over seeds.",
+        key_to_door_switches.table,
     ),
 )

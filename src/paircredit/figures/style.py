@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from matplotlib import rc_context
+from matplotlib.figure import Figure
 
-COLOURS = {"regular": "#4d4d4d", "h-pwr": "#d55e00", "meta-pwr": "#0072b2", "meta-pwtd": "#009e73"}
-"""Of the Okabe–Ito palette, which colour-blind people can tell apart; keys are labels of `analysis.dag_results`."""
-MARKERS = {"regular": "o", "h-pwr": "s", "meta-pwr": "^", "meta-pwtd": "D"}
+COLOURS = {"regular": "#4d4d4d", "a2c": "#4d4d4d", "h-pwr": "#d55e00", "meta-pwr": "#0072b2", "meta-pwtd": "#009e73"}
+"""Of the Okabe–Ito palette, which colour-blind people can tell apart; keys are labels of runs. A2C is what the regular
+return is in the evaluation of the DAG."""
+MARKERS = {"regular": "o", "a2c": "o", "h-pwr": "s", "meta-pwr": "^", "meta-pwtd": "D"}
 LINES: dict[str, Any] = {
     "regular": {"linestyle": "-", "linewidth": 2.4},
+    "a2c": {"linestyle": "-", "linewidth": 2.4},
     "h-pwr": {"linestyle": (0, (5, 3)), "linewidth": 1.9},
     "meta-pwr": {"linestyle": (0, (1, 1.5)), "linewidth": 2.1},
     "meta-pwtd": {"linestyle": "-", "linewidth": 1.6},
 }
 """Of curves: where several lie on each other, all of them can be seen."""
+_SPARE_COLOURS = ("#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#8c6d31", "#a50026")
+_SPARE_MARKERS = ("v", "P", "X", "<", ">", "p")
+_SPARE_DASHES = ((0, (7, 2)), (0, (3, 1, 1, 1)), (0, (4, 1.5)), (0, (6, 1, 1, 1, 1, 1)), (0, (2, 1)), (0, (9, 3)))
+"""For methods that have no colour of their own."""
 QUIET = "#8a8a8a"
 """For lines that help reading and for what belongs to no method of the evaluation."""
 
@@ -38,3 +47,40 @@ _STYLE: dict[Any, Any] = {
 
 styled = rc_context(_STYLE)
 """Decorates a function that draws: the style holds inside of it and leaves other figures of the program alone."""
+
+
+class Look(NamedTuple):
+    """How a method is drawn: colour, marker, and keywords of its curves."""
+
+    colour: str
+    marker: str
+    line: dict[str, Any]
+
+
+def looks(labels: Sequence[str]) -> dict[str, Look]:
+    """The look of each method; those that have none of their own get the spare ones, in order.
+
+    Args:
+        labels: of all methods in the runs, so that every figure of them comes to the same colours.
+    """
+    found = {label: Look(COLOURS[label], MARKERS[label], LINES[label]) for label in labels if label in COLOURS}
+    for number, label in enumerate(label for label in labels if label not in COLOURS):
+        place = number % len(_SPARE_COLOURS)
+        line = {"linestyle": _SPARE_DASHES[place], "linewidth": 1.7}
+        found[label] = Look(_SPARE_COLOURS[place], _SPARE_MARKERS[place], line)
+    return found
+
+
+def legend_above(figure: Figure, last: str | None = None) -> None:
+    """One legend for all panels, above them, in as many lines as it needs.
+
+    Args:
+        figure: what its panels have names for goes into the legend, each name once.
+        last: a name that comes last.
+    """
+    pairs = [pair for axes in figure.axes for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
+    named = {name: handle for handle, name in pairs}
+    names = sorted(named, key=lambda name: name == last)
+    needed = sum(0.85 + 0.085 * len(name) for name in names)  # inches: line, gaps, letters
+    columns = math.ceil(len(names) / math.ceil(needed / figure.get_figwidth()))
+    figure.legend([named[name] for name in names], names, loc="outside upper center", ncols=columns, handlelength=2.4)
