@@ -19,7 +19,7 @@ import jax
 import numpy as np
 import pytest
 
-from paircredit.experiments import TrainingSpec, training_run
+from paircredit.experiments import TrainingSpec, key_to_door, training_run
 from paircredit.experiments.progress import Silent
 from paircredit.experiments.spec import as_json
 from paircredit.experiments.training_run import run_training
@@ -128,6 +128,20 @@ def test_killed_again_and_again(tmp_path: Path, trained: list[Any], spec: Traini
     assert_same(tmp_path / "run", tmp_path / "whole" / "run")
     assert_same_learner(trained[-1], whole)
     assert len(read_run(tmp_path / "run").manifest["resumptions"]) >= kills - 1
+
+
+@pytest.mark.slow
+def test_networks_go_on_exactly_too(tmp_path: Path, trained: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training_run, "LARGEST_CHUNK", 2)
+    spec = key_to_door.training(
+        "run", "meta-pwr", [key_to_door.CENTRAL], 6, 2, preset="small", env_settings=key_to_door.SHORTENED
+    )
+    seen = make(spec, tmp_path / "whole")
+    make(spec, tmp_path, len(seen) - 8)
+    assert (tmp_path / "run" / "checkpoint-4.npz").exists()
+    make(spec, tmp_path)
+    assert_same(tmp_path / "run", tmp_path / "whole" / "run")
+    assert_same_learner(trained[-1], trained[0])
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ RUN/lock               while it runs: held by the process that writes
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -290,7 +291,8 @@ def finished_already(path: Path, kind: str, spec: Mapping[str, Any]) -> bool:
 def _tidy(path: Path) -> None:
     """Remove what a finished run no longer needs."""
     for file in (*(file for _, file in checkpoint_files(path)), *path.glob(f"*{PARTIAL}"), path / LOCK):
-        file.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # somebody was faster, or nobody may write here; it does no harm
+            file.unlink()
 
 
 def rounded(value: float) -> float:
