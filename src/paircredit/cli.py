@@ -262,7 +262,7 @@ def _digest(words: list[str]) -> int:
 def _train(words: list[str]) -> int:
     from paircredit.envs import environment_config
     from paircredit.experiments.spec import TrainingSpec
-    from paircredit.methods import make_method
+    from paircredit.methods import make_method, preset_environment
 
     if words[:1] in (["-h"], ["--help"], []) or len(words) < 2 or words[1].startswith("-"):
         if "-h" in words or "--help" in words:
@@ -271,8 +271,9 @@ def _train(words: list[str]) -> int:
             return 0
         raise PaircreditError("`paircredit train` needs an environment and a method: paircredit train dag meta-pwr.")
     env_name, method_name, flags = words[0], words[1], words[2:]
-    default_env = environment_config(env_name)
-    default_method: Any = make_method(method_name, _value_of("--preset", flags) or "default", env_name)
+    preset = _value_of("--preset", flags) or "default"
+    default_env = environment_config(env_name, **preset_environment(preset, env_name))
+    default_method: Any = make_method(method_name, preset, env_name)
     typed = dataclasses.make_dataclass(
         "TrainOptions",
         [("env", type(default_env)), ("method", type(default_method))],

@@ -11,18 +11,13 @@ import pytest
 
 from paircredit.envs import KeyToDoor, KeyToDoorConfig, make_environment
 from paircredit.envs.key_to_door import (
-    AGENT_COLOUR,
-    APPLE_COLOUR,
     DOOR,
-    DOOR_COLOUR,
     DOWN,
-    FLOOR_COLOUR,
-    KEY_COLOUR,
     LEFT,
     MIDDLE,
+    PALETTES,
     RIGHT,
     UP,
-    WALL_COLOUR,
 )
 from paircredit.envs.protocol import Pixels
 from paircredit.training import stack_members
@@ -30,6 +25,7 @@ from tests.sentences import refused
 
 KEY = jax.random.key(0)
 EPISODES = 4000
+LOOKS = PALETTES["original"]
 
 reset = jax.jit(KeyToDoor.reset)
 step = jax.jit(KeyToDoor.step)
@@ -93,8 +89,8 @@ def test_what_an_agent_sees():
     assert now.observation.flags.shape == (1,) and now.observation.flags.dtype == bool
     assert now.legal.tolist() == [True] * 4
     assert (float(now.reward), bool(now.terminated), bool(now.truncated)) == (0.0, False, False)
-    assert cells(now, AGENT_COLOUR) == [tuple(state.agent.tolist())]
-    assert cells(now, KEY_COLOUR) == [tuple(state.key.tolist())]
+    assert cells(now, LOOKS.agent) == [tuple(state.agent.tolist())]
+    assert cells(now, LOOKS.key) == [tuple(state.key.tolist())]
 
 
 @pytest.mark.parametrize("layout, key_room", [("open", 25), ("walled", 23)])
@@ -115,14 +111,14 @@ def test_every_cell_of_every_room(layout, key_room):
             wall[3, [3, 7]] = True
         if time == 105:
             wall[DOOR] = False
-            assert cells(now, DOOR_COLOUR) == [DOOR]
-        np.testing.assert_array_equal(painted(now, WALL_COLOUR), wall)
+            assert cells(now, LOOKS.door) == [DOOR]
+        np.testing.assert_array_equal(painted(now, LOOKS.wall), wall)
         assert (~wall).sum() == size + (time == 105)
-        assert len(cells(now, AGENT_COLOUR)) == 1
+        assert len(cells(now, LOOKS.agent)) == 1
         apples = int(state.apples.sum()) if time == 15 else 0
-        assert len(cells(now, APPLE_COLOUR)) == apples
-        assert len(cells(now, KEY_COLOUR)) == (time == 0)
-        assert len(cells(now, FLOOR_COLOUR)) == size - 1 - apples - (time == 0)
+        assert len(cells(now, LOOKS.apple)) == apples
+        assert len(cells(now, LOOKS.key)) == (time == 0)
+        assert len(cells(now, LOOKS.floor)) == size - 1 - apples - (time == 0)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +127,7 @@ def test_every_cell_of_every_room(layout, key_room):
 def test_the_four_moves(action, to):
     env = KeyToDoorConfig().build()
     ((_, now),) = walk(env, begin(env, agent=place(3, 5), key=place(1, 3)), [action])
-    assert cells(now, AGENT_COLOUR) == [to]
+    assert cells(now, LOOKS.agent) == [to]
 
 
 def test_walls_stop_the_agent():
@@ -153,8 +149,8 @@ def test_the_key_vanishes_when_walked_over_and_is_remembered():
     env = KeyToDoorConfig(key_steps=5, apple_steps=4, door_steps=4).build()
     steps = walk(env, begin(env, agent=place(3, 5), key=place(3, 6)), [LEFT, RIGHT, RIGHT, *[LEFT] * 10])
     assert [bool(now.observation.flags[0]) for _, now in steps] == [False, False, *[True] * 11]
-    assert [len(cells(now, KEY_COLOUR)) for _, now in steps[:4]] == [1, 1, 0, 0]
-    assert cells(steps[3][1], AGENT_COLOUR) == [(3, 5)], "next to where the key had been"
+    assert [len(cells(now, LOOKS.key)) for _, now in steps[:4]] == [1, 1, 0, 0]
+    assert cells(steps[3][1], LOOKS.agent) == [(3, 5)], "next to where the key had been"
     assert all(float(now.reward) == 0 for _, now in steps[:5])
 
 
@@ -172,19 +168,19 @@ def test_phases_switch_at_the_right_step():
     state, rooms = start, []
     for time in range(1, 121):
         state, now = step(env, KEY, state, jnp.asarray(UP))
-        rooms.append(int((~painted(now, WALL_COLOUR)).sum()))
+        rooms.append(int((~painted(now, LOOKS.wall)).sum()))
         assert bool(now.terminated) == (time == 120) and not now.truncated
         if time == 15:
-            assert cells(now, AGENT_COLOUR) == [tuple(start.apple_start.tolist())]
-            assert len(cells(now, APPLE_COLOUR)) == start.apples.sum()
+            assert cells(now, LOOKS.agent) == [tuple(start.apple_start.tolist())]
+            assert len(cells(now, LOOKS.apple)) == start.apples.sum()
         if time == 105:
-            assert cells(now, AGENT_COLOUR) == [MIDDLE]
+            assert cells(now, LOOKS.agent) == [MIDDLE]
     assert rooms == [25] * 14 + [45] * 90 + [10] * 16
 
 
 def test_other_phase_lengths():
     env = KeyToDoorConfig(key_steps=2, apple_steps=3, door_steps=1, horizon=6).build()
-    rooms = [int((~painted(now, WALL_COLOUR)).sum()) for _, now in walk(env, begin(env), [UP] * 6)]
+    rooms = [int((~painted(now, LOOKS.wall)).sum()) for _, now in walk(env, begin(env), [UP] * 6)]
     assert env.spec.horizon == 6 and rooms == [25, 45, 45, 45, 10, 10]
 
 
@@ -196,7 +192,7 @@ def test_apples_pay_once_and_never_come_back():
     state = begin(env, time=np.int32(20), agent=place(2, 2), apples=apples, payouts=payouts)
     steps = walk(env, state, [RIGHT, RIGHT, RIGHT, LEFT, LEFT, RIGHT, LEFT, DOWN, UP])
     assert [float(now.reward) for _, now in steps] == [25, 0, 27, 0, 0, 0, 0, 36, 0]
-    assert [len(cells(now, APPLE_COLOUR)) for _, now in steps] == [2, 2, 1, 1, 1, 1, 1, 0, 0]
+    assert [len(cells(now, LOOKS.apple)) for _, now in steps] == [2, 2, 1, 1, 1, 1, 1, 0, 0]
 
 
 def test_apples_are_not_eaten_in_other_phases():
@@ -213,7 +209,7 @@ def test_the_door_needs_the_key():
         state = begin(env, time=np.int32(105), agent=place(3, 5), has_key=has_key)
         steps = walk(env, state, [UP, UP, UP, DOWN, DOWN, UP, UP])
         rows = [int(state.agent[0]) for state, _ in steps]
-        doors = [len(cells(now, DOOR_COLOUR)) for _, now in steps]
+        doors = [len(cells(now, LOOKS.door)) for _, now in steps]
         rewards = [float(now.reward) for _, now in steps]
         if has_key:
             assert (rows, doors) == ([2, 1, 1, 2, 3, 2, 1], [1, 0, 0, 0, 0, 0, 0])
@@ -366,6 +362,7 @@ def test_step_uses_no_random_numbers():
         ({"horizon": 100}, ("horizon is 100", "15, 90 and 15", "120")),
         ({"horizon": -1}, ("horizon is -1",)),
         ({"layout": "maze"}, ("layout is 'maze'", "'open' or 'walled'")),
+        ({"palette": "neon"}, ("palette is 'neon'", "'original' or 'dark'")),
     ],
 )
 def test_impossible_settings_are_refused(settings, mentions, users_view):
@@ -375,3 +372,12 @@ def test_impossible_settings_are_refused(settings, mentions, users_view):
 
 def test_the_horizon_may_be_said():
     assert KeyToDoorConfig(horizon=120).build().horizon == 120
+
+
+def test_palettes_paint_the_same_map_in_other_colours():
+    """Cell by cell; and members with different palettes share a program, for colours are data."""
+    original, dark = (KeyToDoorConfig(palette=name).build() for name in PALETTES)
+    pictures = [np.asarray(reset(env, KEY)[1].observation.pixels).reshape(-1, 3).tolist() for env in (original, dark)]
+    meaning = dict(zip(PALETTES["original"], PALETTES["dark"], strict=True))
+    assert [meaning[tuple(colour)] for colour in pictures[0]] == [tuple(colour) for colour in pictures[1]]
+    assert stack_members([original, dark]).colours.shape == (2, 6, 3)

@@ -13,18 +13,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Int8, Int32, Key
+from jaxtyping import Array, Bool, Float, Int, Int8, Int32, Key, UInt8
 
 from paircredit.envs.protocol import EnvSpec, Pixels
 from paircredit.errors import PaircreditError
 from paircredit.types import PixelObservation, TimeStep, Trajectory
 
+Palette = Literal["original", "dark"]
 Layout = Literal["open", "walled"]
 """The key room: nothing but floor, or a wall across with a gap of three cells between the agent and the key."""
 
@@ -46,9 +47,24 @@ MOST_APPLES = ROOMS[APPLE_PHASE][0] * ROOMS[APPLE_PHASE][1] - 1
 RAREST_PAYOUT = 1e-4
 """The smallest probability 1/τ of a payout; single-precision random numbers are too coarse for much smaller ones."""
 
-FLOOR_COLOUR, WALL_COLOUR = (204, 204, 204), (25, 25, 25)
-AGENT_COLOUR, KEY_COLOUR = (228, 148, 109), (159, 81, 44)
-APPLE_COLOUR, DOOR_COLOUR = (140, 178, 0), (134, 206, 235)
+
+class Colours(NamedTuple):
+    """What each kind of cell looks like: red, green and blue of 0 to 255."""
+
+    floor: tuple[int, int, int]
+    wall: tuple[int, int, int]
+    agent: tuple[int, int, int]
+    key: tuple[int, int, int]
+    apple: tuple[int, int, int]
+    door: tuple[int, int, int]
+
+
+PALETTES = {
+    "original": Colours((204, 204, 204), (25, 25, 25), (228, 148, 109), (159, 81, 44), (140, 178, 0), (134, 206, 235)),
+    "dark": Colours((0, 0, 0), (90, 90, 90), (255, 255, 255), (255, 200, 0), (0, 200, 60), (60, 120, 255)),
+}
+"""Those of the task that the paper took over, or bright things on a black floor, which networks tell apart sooner."""
+
 
 _ROWS, _COLUMNS = np.indices((HEIGHT, WIDTH), dtype=np.int32)
 
@@ -82,7 +98,8 @@ class KeyToDoorState(eqx.Module):
 class KeyToDoor(eqx.Module):
     """Three phases of fixed length; the last transition terminates the episode.
 
-    What is paid, how often the agent slips and how many apples there are is data; phases and layout are static.
+    What is paid, how often the agent slips, how many apples there are and what it all looks like is data; phases and
+    layout are static.
     """
 
     mean: Float[Array, ""]
@@ -91,6 +108,7 @@ class KeyToDoor(eqx.Module):
     fewest_apples: Int32[Array, ""]
     most_apples: Int32[Array, ""]
     door_reward: Float[Array, ""]
+    colours: UInt8[Array, "6 3"]
     key_steps: int = eqx.field(static=True)
     apple_steps: int = eqx.field(static=True)
     door_steps: int = eqx.field(static=True)
@@ -224,16 +242,17 @@ class KeyToDoor(eqx.Module):
         phase, rows, columns = self.phase(state.time), jnp.asarray(_ROWS), jnp.asarray(_COLUMNS)
         key = (phase == KEY_PHASE) & ~state.has_key & (rows == state.key[0]) & (columns == state.key[1])
         door = (phase == DOOR_PHASE) & (rows == DOOR[0]) & (columns == DOOR[1])
+        floor, wall, agent, key_colour, apple, door_colour = self.colours
         layers = (
-            (self.is_floor(phase, rows, columns) | (door & state.opened), FLOOR_COLOUR),
-            (door & ~state.opened, DOOR_COLOUR),
-            (key, KEY_COLOUR),
-            ((phase == APPLE_PHASE) & state.apples, APPLE_COLOUR),
-            ((rows == state.agent[0]) & (columns == state.agent[1]), AGENT_COLOUR),
+            (self.is_floor(phase, rows, columns) | (door & state.opened), floor),
+            (door & ~state.opened, door_colour),
+            (key, key_colour),
+            ((phase == APPLE_PHASE) & state.apples, apple),
+            ((rows == state.agent[0]) & (columns == state.agent[1]), agent),
         )
-        pixels = jnp.broadcast_to(_bytes(WALL_COLOUR), (HEIGHT, WIDTH, 3))
+        pixels = jnp.broadcast_to(wall, (HEIGHT, WIDTH, 3))
         for mask, colour in layers:
-            pixels = jnp.where(mask[..., None], _bytes(colour), pixels)
+            pixels = jnp.where(mask[..., None], colour, pixels)
         return pixels
 
 
@@ -278,6 +297,8 @@ class KeyToDoorConfig:
     """The length of an episode, if you want it checked: it must be the sum of the phases (0: whatever that is)."""
     layout: Layout = "open"
     """The key room: `open`, or `walled` between the agent and the key, with a gap (as in the original task)."""
+    palette: Palette = "original"
+    """What things look like: as in the original task, or `dark`, which networks learn from several times faster."""
 
     def build(self) -> KeyToDoor:
         """The environment; impossible settings are refused."""
@@ -311,6 +332,8 @@ class KeyToDoorConfig:
             )
         if self.layout not in get_args(Layout):
             raise PaircreditError(f"Key-to-Door's layout is {self.layout!r}, but must be 'open' or 'walled'.")
+        if self.palette not in PALETTES:
+            raise PaircreditError(f"Key-to-Door's palette is {self.palette!r}, but must be 'original' or 'dark'.")
         return KeyToDoor(
             mean=jnp.asarray(self.mean, dtype=float),
             variance=jnp.asarray(self.variance, dtype=float),
@@ -318,6 +341,7 @@ class KeyToDoorConfig:
             fewest_apples=jnp.asarray(self.fewest_apples, dtype=jnp.int32),
             most_apples=jnp.asarray(self.most_apples, dtype=jnp.int32),
             door_reward=jnp.asarray(self.door_reward, dtype=float),
+            colours=jnp.asarray(PALETTES[self.palette], dtype=jnp.uint8),
             key_steps=self.key_steps,
             apple_steps=self.apple_steps,
             door_steps=self.door_steps,
@@ -329,7 +353,3 @@ def _place(cell: Int[Array, ""], phase: int) -> Int32[Array, " 2"]:
     """Row and column on the map of a cell of a room, cells counted row by row."""
     (height, width), cell = ROOMS[phase], cell.astype(jnp.int32)
     return jnp.stack([MIDDLE[0] - height // 2 + cell // width, MIDDLE[1] - width // 2 + cell % width])
-
-
-def _bytes(colour: tuple[int, int, int]) -> Array:
-    return jnp.asarray(colour, dtype=jnp.uint8)

@@ -38,14 +38,8 @@ def render(observation: PixelObservation, scale: int = 32) -> np.ndarray:
         raise PaircreditError(f"The scale is {scale}, but a cell needs at least {SMALLEST_SCALE} pixels a side.")
     pixels = np.asarray(observation.pixels)
     agent = "carrier" if bool(np.asarray(observation.flags)[0]) else "agent"
-    meaning = {
-        rules.FLOOR_COLOUR: "floor",
-        rules.WALL_COLOUR: "wall",
-        rules.AGENT_COLOUR: agent,
-        rules.KEY_COLOUR: "key",
-        rules.APPLE_COLOUR: "apple",
-        rules.DOOR_COLOUR: "door",
-    }
+    kinds = ("floor", "wall", agent, "key", "apple", "door")
+    meaning = {colour: kind for palette in rules.PALETTES.values() for colour, kind in zip(palette, kinds, strict=True)}
     height, width, _ = pixels.shape
     picture = np.zeros((height * scale, width * scale, 3), dtype=np.uint8)
     for row in range(height):

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from paircredit.experiments.spec import Experiment, RunSpec, TrainingSpec, pick_scale
+from paircredit.envs.registry import make_environment
+from paircredit.experiments.spec import Experiment, TrainingSpec, pick_scale
+from paircredit.methods.presets import preset_environment
 
-EPISODES, STEPS = 16, 120
-"""Episodes per update and steps per episode (paper, KtD appendix)."""
+EPISODES = 16
+"""Episodes per update (paper, KtD appendix)."""
 METHODS = ("a2c", "h-pwr", "meta-pwr", "meta-pwtd")
 MEANS, VARIANCES, SLIPS = (1.0, 5.0, 10.0), (0.0, 25.0, 100.0), (0.0, 0.1)
 CENTRAL, HARD = (5.0, 25.0, 0.0), (10.0, 100.0, 0.0)
@@ -18,14 +20,16 @@ CENTRAL, HARD = (5.0, 25.0, 0.0), (10.0, 100.0, 0.0)
 LAMBDAS = (1.0, 0.99, 0.98, 0.95, 0.9, 0.8, 0.5, 0.0)
 LEARNING_RATES = (1e-3, 2e-4, 5e-5, 1e-5)
 """The paper's search for A2C."""
-SHORTENED = {"key_steps": 6, "apple_steps": 8, "door_steps": 6}
+EASY_TO_SEE = preset_environment("small", "key-to-door")
+SHORTENED = {"key_steps": 6, "apple_steps": 8, "door_steps": 6, **EASY_TO_SEE}
 """For runs that only show that everything works."""
 
 Setting = tuple[float, float, float]
 
 
-def updates_for(frames: int, steps: int = STEPS) -> int:
+def updates_for(frames: int, env_settings: Mapping[str, Any]) -> int:
     """Updates that use up so many environment steps per member."""
+    steps = make_environment("key-to-door", **env_settings).spec.horizon
     return max(1, round(frames / (EPISODES * steps)))
 
 
@@ -106,7 +110,7 @@ class KeyToDoorScale:
 
 _SCALES = {
     "smoke": KeyToDoorScale((CENTRAL, (5.0, 25.0, 0.1)), 4 * EPISODES * 20, 2, "small", SHORTENED),
-    "short": KeyToDoorScale((CENTRAL,), 2_000_000, 3, "small"),
+    "short": KeyToDoorScale((CENTRAL,), 2_000_000, 3, "small", EASY_TO_SEE),
     "paper": KeyToDoorScale(
         tuple((mean, variance, slip) for slip in SLIPS for mean in MEANS for variance in VARIANCES), 50_000_000, 10
     ),
@@ -117,13 +121,12 @@ def key_to_door(scale: str) -> Experiment:
     """All methods on all settings at a scale: seconds, minutes on a laptop, hours on a GPU."""
 
     def build(name: str, chosen: KeyToDoorScale) -> Experiment:
-        steps = sum(chosen.env_settings.values()) or STEPS
         runs = [
             training(
                 f"key-to-door-{method}",
                 method,
                 chosen.settings,
-                updates_for(chosen.frames, steps),
+                updates_for(chosen.frames, chosen.env_settings),
                 chosen.seeds,
                 preset=chosen.preset,
                 env_settings=chosen.env_settings,
@@ -135,19 +138,18 @@ def key_to_door(scale: str) -> Experiment:
     return pick_scale("key-to-door", scale, {name: partial(build, name, chosen) for name, chosen in _SCALES.items()})
 
 
-_CENTRAL_FRAMES = {"a2c": 12_000_000, "h-pwr": 6_000_000, "meta-pwr": 12_000_000, "meta-pwtd": 12_000_000}
-"""Enough for the curves to be flat."""
+_CENTRAL_FRAMES = {"a2c": 19_200_000, "h-pwr": 12_000_000, "meta-pwr": 19_200_000, "meta-pwtd": 19_200_000}
+"""Enough for most curves to be flat."""
 
 
 def _one_setting(experiment: str, setting: Setting, methods: Sequence[str], scale: str) -> Experiment:
     def build(name: str, factor: float, seeds: int, **more: Any) -> Experiment:
-        steps = sum(more.get("env_settings", {}).values()) or STEPS
         runs = [
             training(
                 f"{experiment.removeprefix('key-to-door-')}-{method}",
                 method,
                 [setting],
-                updates_for(round(factor * _CENTRAL_FRAMES[method]), steps),
+                updates_for(round(factor * _CENTRAL_FRAMES[method]), more.get("env_settings", {})),
                 seeds,
                 **more,
             )
@@ -194,12 +196,11 @@ def search(scale: str) -> Experiment:
             for rate in rates
             for lambda_ in lambdas
         ]
-        steps = sum(more.get("env_settings", {}).values()) or STEPS
         run = training(
             "search-a2c",
             "a2c",
             [CENTRAL],
-            updates_for(frames, steps),
+            updates_for(frames, more.get("env_settings", {})),
             seeds,
             role="key-to-door-search",
             variants=variants,
@@ -237,8 +238,7 @@ def switches(scale: str) -> Experiment:
     """What the paper leaves open about Meta-PWR in Key-to-Door, one switch at a time."""
 
     def build(name: str, seeds: int, frames: int, **more: Any) -> Experiment:
-        steps = sum(more.get("env_settings", {}).values()) or STEPS
-        updates = updates_for(frames, steps)
+        updates = updates_for(frames, more.get("env_settings", {}))
 
         def run(number: int, changed: Mapping[str, Any], variants: Sequence[dict[str, Any]]) -> TrainingSpec:
             return training(

@@ -59,9 +59,15 @@ _PRESETS: dict[str, tuple[str, dict[str, Settings]]] = {
         "the paper's hyperparameters, gaps filled as docs/reproduction.md says",
         {"tables": {}, "key-to-door": _KEY_TO_DOOR_PAPER},
     ),
-    "small": ("small networks and larger steps, for a laptop", {"key-to-door": _KEY_TO_DOOR_SMALL}),
+    "small": (
+        "small networks, larger steps and colours that are easy to tell apart, for a laptop",
+        {"key-to-door": _KEY_TO_DOOR_SMALL},
+    ),
     "probe": ("large steps and γ = 0.9, for the probe environments", {"tables": _PROBE}),
 }
+
+_ENVIRONMENT_SETTINGS: dict[tuple[str, str], Settings] = {("small", "key-to-door"): {"palette": "dark"}}
+"""What a preset changes about an environment, where it does."""
 
 _NETWORK_ENVIRONMENTS = {"key-to-door": "key-to-door"}
 """Environments that tables cannot represent, and whose settings they start from."""
@@ -97,3 +103,8 @@ def preset_settings(preset: str, env: str, method: str, fields: Collection[str])
         if owner in ("", method) and (own.split(".")[0] in fields or own.split(".")[0] not in _OPTIONAL):
             settings[own] = value
     return settings
+
+
+def preset_environment(preset: str, env: str) -> dict[str, Any]:
+    """What a preset changes about the environment's settings; mostly nothing."""
+    return dict(_ENVIRONMENT_SETTINGS.get((preset, env), {}))
