@@ -104,4 +104,9 @@ def pair_backend(name: str, dtype: jnp.dtype) -> Callable[[PairParameters, Array
         name = "kernel" if jax.default_backend() == "gpu" and dtype == jnp.float32 else "tiled"
     if name not in backends:
         raise unknown_name("pair back end", name, ("auto", *backends))
+    if name == "kernel" and (jax.default_backend() != "gpu" or dtype != jnp.float32):
+        raise PaircreditError(
+            f"The kernels of the pair network compute float32 on a GPU, not {dtype} on a {jax.default_backend()}; "
+            "choose the back end 'auto', 'tiled' or 'dense'."
+        )
     return backends[name]

@@ -22,6 +22,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plgpu
 from jaxtyping import Array, Bool, Float
 
+from paircredit.errors import PaircreditError
 from paircredit.weights.pairs.problem import NORMALISER_EPSILON, PairParameters, pair_count, pair_mask
 
 LAGS = 32
@@ -54,7 +55,10 @@ class _Sizes:
         self.lags = min(LAGS, _power_of_two(steps))
         self.block = min(CHANNELS, _power_of_two(channels))
         if channels % self.block:
-            raise ValueError(f"{channels} channels do not divide into blocks of {self.block}.")
+            raise PaircreditError(
+                f"The GPU kernels of the pair network cannot cut {channels} channels into blocks of {self.block}; "
+                f"choose a width that is a multiple of {self.block}, or the back end 'tiled'."
+            )
         self.lag_blocks = -(-steps // self.lags)
         self.room = self.lag_blocks * self.lags
         self.row_tiles = -(-steps // ROWS)

@@ -37,7 +37,7 @@ class _Tile(NamedTuple):
     first: Int[Array, ""]
     rows: Float[Array, "R D"]
     valid: Bool[Array, " R"]
-    cotangent: Float[Array, "R T"]
+    cotangent: Float[Array, "R any"]
 
 
 class _Pairs:
@@ -50,8 +50,8 @@ class _Pairs:
         self.zero_lag = self.steps + tile - 1
         self.lags = jnp.pad(parameters.lags, ((self.zero_lag, 0), (0, 0)))
 
-    def tiles(self, cotangent: Float[Array, "T T"]) -> _Tile:
-        """All tiles, stacked; the last one is padded with rows that are not valid."""
+    def tiles(self, cotangent: Float[Array, "T any"]) -> _Tile:
+        """All tiles, stacked; the last one is padded with rows that are not valid. Cotangents may have no columns."""
 
         def cut(x: Array) -> Array:
             padded = jnp.pad(x, ((0, -x.shape[0] % self.tile),) + ((0, 0),) * (x.ndim - 1))
