@@ -91,7 +91,7 @@ def bench(spec: BenchSpec, parts: bool = True) -> dict[str, Any]:
         "compile_seconds": whole.compile_seconds,
         "temporary_bytes": whole.temporary_bytes,
         "argument_bytes": whole.argument_bytes,
-        "device": jax.default_backend(),
+        "device": {"gpu": "cuda"}.get(jax.default_backend(), jax.default_backend()),
     }
     if parts:
         timed = {name: measure(f, a, spec.repeats) for name, f, a in _parts(stacked, envs, state, method)}

@@ -64,12 +64,12 @@ def training(
         role: what figures look for.
         env_settings: what all settings share.
         method_settings: what all members share.
-        variants: labels and settings of the method, each tried on every setting.
+        variants: labels and settings of the method or the environment, each tried on every setting.
     """
     members = [
         {
             "labels": {**base["labels"], **variant.get("labels", {})},
-            "env_settings": base["env_settings"],
+            "env_settings": {**base["env_settings"], **variant.get("env_settings", {})},
             "method_settings": variant.get("method_settings", {}),
         }
         for base in (setting_variant(setting, env_settings or {}) for setting in settings)
@@ -225,6 +225,9 @@ _TRACED_SWITCHES: dict[str, dict[str, Any]] = {
     "outer λ = 0.5": {"outer.lambda_": 0.5},
     "outer learning rate 2e-5": {"outer.learning_rate": 2e-5},
 }
+_ENVIRONMENT_SWITCHES: dict[str, dict[str, Any]] = {
+    "dark palette": {"palette": "dark"},
+}
 _STATIC_SWITCHES: dict[str, dict[str, Any]] = {
     "scalar lag": {"network.lag": "scalar"},
     "sinusoidal lag": {"network.lag": "sinusoidal"},
@@ -255,7 +258,7 @@ def switches(scale: str) -> Experiment:
 
         together = [
             {"labels": {"switch": label}, "method_settings": changed} for label, changed in _TRACED_SWITCHES.items()
-        ]
+        ] + [{"labels": {"switch": label}, "env_settings": changed} for label, changed in _ENVIRONMENT_SWITCHES.items()]
         runs = [run(0, {}, together)]
         runs += [
             run(number, changed, [{"labels": {"switch": label}}])
