@@ -34,3 +34,13 @@ def users_view() -> Iterator[None]:
         yield
     finally:
         jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def quick_compilation() -> Iterator[None]:
+    """Programs are compiled without optimisation: for those that run for milliseconds."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_disable_most_optimizations", False)

@@ -142,6 +142,24 @@ def test_meta_pwtd(batch):
     close(after.value.parameters.values, expected_values(batch, regular_values, monte_carlo))
 
 
+@pytest.mark.parametrize("method_class", [A2C, HPWR, MetaPWR, MetaPWTD])
+def test_the_credit_that_is_shown_is_the_credit_that_is_given(batch, method_class):
+    """Ψ_t = Σ_k weights[t, k] · signal[k] − baseline_t, and the policy steps along it."""
+    settings = {A2C: {"lambda_": 0.8}, HPWR: {"table": jnp.asarray(table)}}
+    method = method_class(INNER, **settings.get(method_class, {"outer": OuterLoop(initial_scale=2.0)}))
+    learner = with_values(method.init(jax.random.key(5), ENV))
+    credit, valid = jax.device_get(method.credit(learner, batch)), np.asarray(batch.valid)
+    episodes = zip(credit.weights, credit.signal, valid, strict=True)
+    sums = np.array([oracles.loop_pairwise_sum(*episode) for episode in episodes])
+    if hasattr(learner, "weighted_value"):
+        sums -= weighted_values[np.asarray(batch.observations)][:, :-1]
+    close(credit.advantages[valid], sums[valid])
+    assert np.abs(credit.advantages[valid]).max() > 0.1
+    logits = np.asarray(learner.policy.parameters.logits)
+    after, _ = method.learn(learner, batch)
+    close(after.policy.parameters.logits, expected_update(batch, logits, credit.advantages))
+
+
 @pytest.mark.parametrize("method_class", [MetaPWR, MetaPWTD])
 def test_the_judge_is_the_regular_advantage(batch, method_class):
     method = method_class(INNER, OuterLoop(lambda_=0.7))

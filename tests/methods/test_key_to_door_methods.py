@@ -1,0 +1,241 @@
+"""All methods with networks, on a short Key-to-Door: the shared loop, the metagradient, the presets."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from paircredit.envs import KeyToDoorConfig
+from paircredit.methods import InnerLoop, MetaPWR, MetaPWTD, OuterLoop, make_method
+from paircredit.networks import NetworkSpec
+from paircredit.training import (
+    Plan,
+    check_method,
+    learns_weights,
+    member_keys,
+    run_chunk,
+    stack_members,
+    start_members,
+)
+from paircredit.training import loop as loop_module
+from paircredit.types import PixelObservation
+from paircredit.weights import FixedPairs, PairNetwork, handcrafted_weights
+from tests.sentences import refused
+
+TINY = NetworkSpec(filters=(2, 2), picture_width=6, trunk=(6, 5), pair_width=8, precision="float32")
+LONGEST = 1.01 * (1 + 2**0.5 + 3**0.5)
+"""How far three steps of Adam can take a parameter, in learning rates: the n-th at most √n (β1 = 0, β2 near 1)."""
+METHODS = ("a2c", "h-pwr", "meta-pwr", "meta-pwtd")
+
+
+def environment(**settings):
+    return KeyToDoorConfig(key_steps=4, apple_steps=6, door_steps=4, fewest_apples=19, **settings).build()
+
+
+@pytest.fixture(scope="module")
+def quick_programs():
+    """These programs run for milliseconds and would be optimised for many seconds."""
+    original = loop_module.compiler_options
+    programs = (loop_module.start_program, loop_module.chunk_program)
+    options = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+    for program in programs:
+        program.cache_clear()
+    loop_module.compiler_options = lambda: options
+    yield
+    loop_module.compiler_options = original
+    for program in programs:
+        program.cache_clear()
+
+
+class TestInTheSharedLoop:
+    PLAN = Plan(updates=3)
+
+    def members(self, name: str, inner_rates, outer_rates):
+        base = make_method(name, "small", "key-to-door", network=TINY)
+        base = dataclasses.replace(base, inner=dataclasses.replace(base.inner, episodes=3))
+        for inner_rate, outer_rate in zip(inner_rates, outer_rates, strict=True):
+            inner = dataclasses.replace(base.inner, learning_rate=inner_rate, value_learning_rate=inner_rate)
+            method = dataclasses.replace(base, inner=inner)
+            if hasattr(method, "outer"):
+                method = dataclasses.replace(method, outer=dataclasses.replace(method.outer, learning_rate=outer_rate))
+            yield method
+
+    def run(self, methods, envs):
+        """(learners before, learners after, summaries)."""
+        methods, envs = stack_members(methods), stack_members(envs)
+        state = start_members(methods, envs, self.PLAN, member_keys([0, 0]))
+        before = jax.device_get(state.learner)
+        state, summaries = run_chunk(methods, envs, self.PLAN, state)
+        return before, jax.device_get(state.learner), summaries
+
+    @pytest.mark.parametrize("name", METHODS)
+    def test_members_with_their_own_settings_learn_in_one_program(self, name, quick_programs):
+        envs = [environment(mean=5.0, variance=25.0), environment(mean=2.0, variance=4.0, slip=0.1)]
+        methods = list(self.members(name, (1e-3, 3e-2), (1e-3, 3e-2)))
+        programs = loop_module.chunk_program()._cache_size()
+        before, after, summaries = self.run(methods, envs)
+
+        for values in summaries.values():
+            assert values.shape == (2, 3) and np.isfinite(values).all()
+        for leaf in jax.tree.leaves(after):
+            assert np.isfinite(leaf).all()
+        moved = self.distances(before.policy.parameters, after.policy.parameters)
+        assert 0 < moved[0] <= LONGEST * 1e-3 < moved[1] <= LONGEST * 3e-2, "each by its own learning rate"
+        if learns_weights(methods[0]):
+            assert isinstance(after.weights.parameters, PairNetwork)
+            moved = self.distances(before.weights.parameters, after.weights.parameters)
+            assert 0 < moved[0] <= LONGEST * 1e-3 < moved[1] <= LONGEST * 3e-2
+        elif name == "h-pwr":
+            assert isinstance(after.weights.parameters, FixedPairs)
+            np.testing.assert_allclose(after.weights.parameters.pairs[1], handcrafted_weights(envs[1]).pairs)
+
+        # Other numbers are the same program, and other numbers.
+        others = [environment(mean=10.0, variance=0.0, slip=0.5), environment(door_reward=3.0)]
+        _, again, _ = self.run(list(self.members(name, (2e-3, 4e-3), (5e-3, 6e-3))), others)
+        assert loop_module.chunk_program()._cache_size() == programs + 1
+        assert (again.policy.parameters.head.weight != after.policy.parameters.head.weight).all()
+
+    @staticmethod
+    def distances(before, after) -> np.ndarray:
+        """How far the parameter that moved most has moved, for each member."""
+        pairs = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
+        return np.max([np.abs(b - a).reshape(2, -1).max(axis=1) for a, b in pairs], axis=0)
+
+
+class LinearPolicy(eqx.Module):
+    """Logits straight from the picture: compiles in a fraction of the time of a network."""
+
+    weight: jax.Array
+
+    def __call__(self, observation: PixelObservation) -> jax.Array:
+        return observation.pixels.reshape(-1).astype(float) / 255 @ self.weight
+
+
+class SmoothValue(LinearPolicy):
+    """A value, and features for the pair network."""
+
+    def features(self, observation: PixelObservation) -> jax.Array:
+        return jnp.tanh(super().__call__(observation))
+
+    def __call__(self, observation: PixelObservation) -> jax.Array:
+        return jnp.sum(self.features(observation))
+
+
+@pytest.mark.usefixtures("quick_compilation")
+class TestMetagradient:
+    """Through real updates and the real pair network; policies and values are light, generic and not at their start."""
+
+    SIZE = 7 * 11 * 3
+
+    @pytest.mark.parametrize(
+        "method_class, differentiate, statistics",
+        [(MetaPWR, "everything", False), (MetaPWTD, "numerator", False), (MetaPWTD, "everything", True)],
+    )
+    def test_finite_differences_agree(self, method_class, differentiate, statistics, x64):
+        rng = np.random.default_rng(0)
+
+        def generic(*shape: int) -> jax.Array:
+            return jnp.asarray(rng.normal(size=shape) / np.sqrt(np.prod(shape[:-1]) + 1), dtype=float)
+
+        class Started(method_class):
+            def init(self, key, env):
+                learner = jax.eval_shape(lambda k: method_class.init(self, k, env), key)
+                policy = self.inner.trained_policy(LinearPolicy(generic(TestMetagradient.SIZE, 4)))
+                weights = jax.tree.map(lambda x: generic(*x.shape), learner.weights.parameters)
+                fresh = {
+                    "policy": dataclasses.replace(policy, state=some_way_on(policy.state)),
+                    "weights": self.outer.trained_weights(weights),
+                    "value": self.inner.trained_value(SmoothValue(generic(TestMetagradient.SIZE, 5))),
+                }
+                if hasattr(learner, "weighted_value"):
+                    value = SmoothValue(generic(TestMetagradient.SIZE, 5))
+                    fresh["weighted_value"] = self.inner.trained_value(value)
+                return dataclasses.replace(learner, **fresh)
+
+        def some_way_on(state):
+            second = jax.tree.map(lambda x: 0.01 * jnp.square(generic(*x.shape)), state.second)
+            return state._replace(second=second, steps=state.steps + 3)
+
+        inner = InnerLoop(
+            episodes=2,
+            standardise=True,
+            differentiate=differentiate,
+            differentiate_statistics=statistics,
+            discount=0.9,
+            entropy_cost=0.05,
+        )
+        method = Started(inner, OuterLoop(lambda_=0.9, clip_norm=None), network=TINY)
+        env = KeyToDoorConfig(key_steps=2, apple_steps=3, door_steps=2, fewest_apples=19).build()
+        checked = check_method(method, env, updates=2, directions=4)
+        assert np.abs(checked.numeric).max() > 1e-6
+        assert checked.relative_error < 1e-6
+
+
+class TestPresets:
+    SHARED = {  # noqa: RUF012
+        "inner.learning_rate": 2e-4,
+        "inner.value_learning_rate": 2e-4,
+        "inner.discount": 0.998,
+        "inner.entropy_cost": 0.05,
+        "inner.second_moment_decay": 0.999,
+        "inner.epsilon": 1e-8,
+        "inner.clip_norm": None,
+        "inner.episodes": 16,
+        "inner.optimiser": "adam",
+        "inner.standardise": True,
+        "network.filters": (16, 32),
+        "network.picture_width": 512,
+        "network.trunk": (512, 256),
+        "network.pair_width": 256,
+    }
+    """What the paper says of Key-to-Door, for every method (its appendix; β1 = 0 is our Adam)."""
+    META = {  # noqa: RUF012
+        "outer.learning_rate": 2e-5,
+        "outer.second_moment_decay": 0.999,
+        "outer.epsilon": 1e-8,
+        "outer.clip_norm": None,
+    }
+
+    @staticmethod
+    def field(method, dotted: str):
+        for name in dotted.split("."):
+            method = getattr(method, name)
+        return method
+
+    @pytest.mark.parametrize("name", METHODS)
+    def test_the_numbers_of_the_paper(self, name):
+        method = make_method(name, "paper", "key-to-door")
+        expected = self.SHARED | (self.META if name.startswith("meta") else {})
+        expected |= {"lambda_": 0.5} if name == "a2c" else {}
+        assert {dotted: self.field(method, dotted) for dotted in expected} == expected
+
+    @pytest.mark.parametrize("name", METHODS)
+    def test_the_default_keeps_the_networks_and_the_inner_loop_of_the_paper(self, name):
+        paper, default = (make_method(name, preset, "key-to-door") for preset in ("paper", "default"))
+        assert default.inner == paper.inner
+        assert dataclasses.replace(default.network, lag=paper.network.lag) == paper.network
+
+    @pytest.mark.parametrize("name", METHODS)
+    def test_small_is_small(self, name):
+        spec = make_method(name, "small", "key-to-door").network
+        assert 7 * 11 * spec.filters[1] * spec.picture_width < 0.05 * 7 * 11 * 32 * 512
+        assert spec.trunk[0] <= 64 and spec.pair_width <= 32
+
+    @pytest.mark.parametrize("name", METHODS)
+    def test_tables_start_from_the_fields(self, name):
+        for preset in ("default", "paper"):
+            method = make_method(name, preset, "dag")
+            assert method == type(method)()
+
+    @pytest.mark.parametrize(
+        "preset, env, fitting",
+        [("small", "dag", "default, paper, probe"), ("probe", "key-to-door", "default, paper, small")],
+    )
+    def test_a_preset_for_another_kind_of_environment_is_refused(self, preset, env, fitting):
+        with refused(repr(preset), env, fitting):
+            make_method("meta-pwr", preset, env)
