@@ -10,6 +10,8 @@ from typing import Any
 
 import jax
 
+from paircredit.training.loop import compiler_options
+
 WARM_UPS = 2
 
 
@@ -33,9 +35,9 @@ class Measurement:
 
 
 def measure(function: Callable, arguments: tuple[Any, ...], repeats: int) -> Measurement:
-    """Compile a function for its arguments and time it, device work included."""
+    """Compile a function for its arguments as the training loop is compiled, and time it, device work included."""
     began = time.perf_counter()
-    compiled = jax.jit(function).lower(*arguments).compile()
+    compiled = jax.jit(function, compiler_options=compiler_options()).lower(*arguments).compile()
     compile_seconds = time.perf_counter() - began
     for _ in range(WARM_UPS):
         jax.block_until_ready(compiled(*arguments))

@@ -1,0 +1,83 @@
+"""The pair network's back ends side by side: milliseconds, memory by the compiled program's own figures, agreement.
+
+    python benchmarks/pair_network.py [--members 10] [--episodes 16] [--steps 120] [--width 256] [--backends ...]
+        [--json FILE]
+
+Gradients are compared with the dense back end at the full precision of float32 where dense is among the back ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+
+from paircredit.bench import measure
+from paircredit.runs.provenance import provenance
+from paircredit.weights.network import pair_backend
+from paircredit.weights.pairs import PairParameters
+
+
+def random_parameters(key: jax.Array, steps: int, width: int) -> PairParameters:
+    """Embeddings like those of a network in training, for one episode."""
+    keys = jax.random.split(key, 6)
+    rows, columns, lags = (jax.random.normal(k, (steps, width)) for k in keys[:3])
+    scale, shift, out = (jax.random.normal(k, (width,)) for k in keys[3:])
+    return PairParameters(1 + jax.nn.relu(rows), 1 + jax.nn.relu(columns), 1 + lags, 1 + 0.1 * scale, 0.1 * shift, out)
+
+
+def main() -> None:
+    """Time every back end and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--members", type=int, default=10)
+    parser.add_argument("--episodes", type=int, default=16)
+    parser.add_argument("--steps", type=int, default=120)
+    parser.add_argument("--width", type=int, default=256)
+    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--backends", nargs="+", default=["dense", "tiled", "kernel"])
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    shape = (options.members, options.episodes)
+    make = jax.jit(jax.vmap(jax.vmap(lambda key: random_parameters(key, options.steps, options.width))))
+    parameters = make(jax.random.split(jax.random.key(0), shape))
+    cotangent = jax.random.normal(jax.random.key(1), (*shape, options.steps, options.steps))
+    valid = jnp.ones((options.steps,), dtype=bool)
+    rows, reference = [], None
+    print("back end  forward ms  with backward ms  temporary GiB  largest relative difference of a gradient")
+    for name in options.backends:
+        function = pair_backend(name, jnp.dtype(jnp.float32))
+
+        def logits(p: PairParameters, function=function) -> jax.Array:
+            return jax.vmap(jax.vmap(lambda q: function(q, valid)))(p)
+
+        def gradient(p: PairParameters, received: jax.Array, logits=logits) -> PairParameters:
+            return jax.vjp(logits, p)[1](received)[0]
+
+        forward = measure(logits, (parameters,), options.repeats)
+        both = measure(gradient, (parameters, cotangent), options.repeats)
+        with jax.default_matmul_precision("highest"):
+            found = jax.jit(gradient)(parameters, cotangent)
+        difference = None
+        if name == "dense":
+            reference = found
+        if reference is not None:
+            ratios = jax.tree.map(lambda a, b: jnp.linalg.norm(a - b) / jnp.linalg.norm(a), reference, found)
+            difference = max(float(ratio) for ratio in jax.tree.leaves(ratios))
+        row = {"backend": name, "forward_seconds": forward.seconds, "gradient_seconds": both.seconds}
+        row |= {"temporary_bytes": both.temporary_bytes, "difference": difference}
+        rows.append(row)
+        print(
+            f"{name:8s} {1e3 * forward.seconds:11.2f} {1e3 * both.seconds:17.2f} {both.temporary_bytes / 2**30:14.3f}  "
+            + ("–" if difference is None else f"{difference:.1e}"),
+            flush=True,
+        )
+    if options.json:
+        sizes = {name: getattr(options, name) for name in ("members", "episodes", "steps", "width", "repeats")}
+        options.json.write_text(json.dumps({"provenance": provenance(), **sizes, "rows": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""The benchmark runs, its numbers fit together, and the command writes them down."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from paircredit.bench import BenchSpec, Measurement, bench, growth, measure, training_speed
+from paircredit.cli import main
+from tests.sentences import refused
+
+TINY = BenchSpec(
+    method="meta-pwr",
+    preset="small",
+    members=2,
+    updates=1,
+    repeats=2,
+    env_settings={"key_steps": 3, "apple_steps": 3, "door_steps": 3},
+    method_settings={"inner.episodes": 2, "network.filters": (2, 2), "network.trunk": (8, 8)},
+)
+
+
+@pytest.fixture
+def traced(monkeypatch):
+    """Functions are traced and not compiled, which takes most of the time; the clock says a second, then half of it."""
+
+    def measure_by_tracing(function, arguments, repeats):
+        jax.eval_shape(function, *arguments)
+        return Measurement(1.0 / repeats, 0.5 / repeats, 3.0, 100, 10)
+
+    monkeypatch.setattr(training_speed, "measure", measure_by_tracing)
+
+
+def test_a_function_is_measured():
+    found = measure(lambda x: jnp.sin(x).sum(), (jnp.ones((1000,)),), 3)
+    assert 0 < found.fastest <= found.seconds < 1 and found.compile_seconds > 0
+    assert found.argument_bytes == 4000
+
+
+def test_the_parts_of_an_update_are_timed(traced):
+    row = bench(TINY)
+    assert set(row["parts"]) == {"rollout", "policy", "values", "pair network", "meta", "update alone"}
+    assert row["seconds_per_update"] == row["seconds_update_alone"] == 0.5
+    assert row["frames_per_second"] == 2 * 2 * 9 / 0.5
+    json.dumps(row)
+
+
+def test_growth_changes_one_size_at_a_time(monkeypatch):
+    monkeypatch.setattr(training_speed, "bench", lambda spec, parts: {"spec": spec, "parts": parts})
+    axes = {"members": (1,), "episodes": (3,), "apple_steps": (2,), "pair_width": (4,)}
+    rows = {row["axis"]: row for row in growth(TINY, axes)}
+    assert {axis: row["value"] for axis, row in rows.items()} == {axis: values[0] for axis, values in axes.items()}
+    assert rows["members"]["spec"] == dataclasses.replace(TINY, members=1)
+    assert rows["episodes"]["spec"].method_settings == {**TINY.method_settings, "inner.episodes": 3}
+    assert rows["apple_steps"]["spec"].env_settings == {**TINY.env_settings, "apple_steps": 2}
+    assert rows["pair_width"]["spec"].method_settings == {**TINY.method_settings, "network.pair_width": 4}
+    assert not any(row["parts"] for row in rows.values())
+
+
+def test_nothing_to_time_is_refused():
+    with refused("at least 1"):
+        bench(BenchSpec(members=0))
+
+
+def test_the_command_never_overwrites_a_file(tmp_path, capsys):
+    file = tmp_path / "bench.json"
+    file.write_text("mine")
+    assert main(["bench", "--json", str(file)]) == 2
+    assert "exists already" in capsys.readouterr().err and file.read_text() == "mine"
+
+
+def test_unknown_methods_are_refused(capsys):
+    assert main(["bench", "--methods", "a2d"]) == 2
+    assert "a2c" in capsys.readouterr().err

@@ -1,0 +1,67 @@
+"""Key-to-Door at smoke scale: every method trains, in one program per method, and everything downstream can read it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from paircredit.analysis.claims import judge_all
+from paircredit.experiments import make_experiment, reproduce
+from paircredit.experiments.key_to_door import LAMBDAS, LEARNING_RATES, METHODS
+from paircredit.figures.registry import FIGURES
+from paircredit.runs import find_runs
+from paircredit.training.loop import chunk_program
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory):
+    """The runs, and how many programs they needed."""
+    folder, before = tmp_path_factory.mktemp("key-to-door") / "runs", chunk_program()._cache_size()
+    reproduce(make_experiment("key-to-door", "smoke"), folder)
+    return find_runs(folder), chunk_program()._cache_size() - before
+
+
+def test_one_program_per_method_trains_all_settings(smoke):
+    runs, programs = smoke
+    assert programs == len(METHODS) == len(runs)
+
+
+def test_rows_say_which_setting_they_are_of(smoke):
+    for run in smoke[0]:
+        rows = run.metrics()
+        assert {(row["mean"], row["variance"], row["slip"]) for row in rows} == {(5.0, 25.0, 0.0), (5.0, 25.0, 0.1)}
+        assert len({row["member"] for row in rows}) == 4
+        for row in rows:
+            assert row["episode_return"] == pytest.approx(row["apple_reward"] + row["door_reward"], rel=1e-5)
+            assert 0 <= row["key_rate"] <= 1
+
+
+def test_learned_weights_are_kept_as_tables_over_time(smoke):
+    for run in smoke[0]:
+        arrays = run.arrays()
+        if run.spec["method"].startswith("meta"):
+            weights = np.triu(arrays["weights"])
+            assert weights.shape == (4, 20, 20) and arrays["snapshots"].shape[1:] == (4, 20, 20)
+            assert ((weights[np.broadcast_to(np.triu(np.ones((20, 20), bool)), weights.shape)] - 0.5) ** 2 < 0.01).all()
+        else:
+            assert "weights" not in arrays
+
+
+def test_figures_and_claims_can_read_them(smoke):
+    runs = smoke[0]
+    verdicts = {verdict.id: verdict for verdict in judge_all(runs)}
+    assert {verdicts[claim].status for claim in ("K1", "K3", "K4")} <= {"not judged", "fails", "holds"}
+    drawn = [figure.name for figure in FIGURES if figure.name.startswith("key-to-door") and figure.draw(runs)]
+    assert {"key-to-door-central", "key-to-door-door", "key-to-door-weights"} <= set(drawn)
+
+
+def test_the_specs_are_those_of_the_paper():
+    full = make_experiment("key-to-door", "paper")
+    assert [run.method for run in full.runs] == list(METHODS)
+    for run in full.runs:
+        settings = {(v["labels"]["mean"], v["labels"]["variance"], v["labels"]["slip"]) for v in run.variants}
+        assert len(settings) == len(run.variants) == 18 and len(run.seeds) == 10
+        assert run.updates == round(50e6 / (16 * 120))
+    (search,) = make_experiment("key-to-door-search", "paper").runs
+    tried = {(v["labels"]["lambda"], v["labels"]["learning_rate"]) for v in search.variants}
+    assert tried == {(a, b) for a in LAMBDAS for b in LEARNING_RATES} and len(tried) == 32 and len(search.seeds) == 3
