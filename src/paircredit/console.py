@@ -15,6 +15,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+SECONDS_BETWEEN_LINES = 60.0
+"""In a log, numbers of a run in progress are told this often."""
+
 
 class ProgressBars:
     """A bar for all runs and one for the current run; on a terminal that cannot show bars, a line per finished run."""
@@ -28,14 +31,16 @@ class ProgressBars:
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
+            TextColumn("{task.fields[numbers]}"),
             console=self._console,
             disable=not self._console.is_terminal,
             transient=True,
         )
-        self._whole = self._bars.add_task(title, total=runs)
+        self._whole = self._bars.add_task(title, total=runs, numbers="")
         self._runs, self._done = runs, 0
         self._current: TaskID | None = None
         self._began = 0.0
+        self._told = time.monotonic()
 
     def __enter__(self) -> ProgressBars:
         """Show the bars."""
@@ -49,7 +54,7 @@ class ProgressBars:
     def begin(self, name: str, total: int, done: int = 0) -> None:
         """A run begins, or goes on where it was."""
         self._began = time.monotonic()
-        self._current = self._bars.add_task(f"  {name}", total=total, completed=done)
+        self._current = self._bars.add_task(f"  {name}", total=total, completed=done, numbers="")
         if done:
             self.say(f"{name} goes on after {done} of {total}.")
 
@@ -57,6 +62,16 @@ class ProgressBars:
         """Some of its steps are done."""
         if self._current is not None:
             self._bars.advance(self._current, steps)
+
+    def tell(self, numbers: str) -> None:
+        """The newest numbers beside the bar; in a log, a line now and then."""
+        if self._current is not None:
+            self._bars.update(self._current, numbers=numbers)
+        now = time.monotonic()
+        if not self._console.is_terminal and now - self._told >= SECONDS_BETWEEN_LINES:
+            self._told = now
+            task = self._bars.tasks[-1]
+            self.say(f"{task.description.strip()}: {task.completed:.0f} of {task.total:.0f}, {numbers}")
 
     def end(self, note: str) -> None:
         """The run is done."""

@@ -27,6 +27,9 @@ class Counted:
     def advance(self, steps: int) -> None:
         self.advanced[self.current] += steps
 
+    def tell(self, numbers: str) -> None:
+        self.told = numbers
+
     def end(self, note: str) -> None:
         self.ended.append(note)
 

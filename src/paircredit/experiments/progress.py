@@ -16,6 +16,10 @@ class Progress(Protocol):
         """Some of its steps are done."""
         ...
 
+    def tell(self, numbers: str) -> None:
+        """How the run is doing at the moment."""
+        ...
+
     def end(self, note: str) -> None:
         """The run is done; the note says what came out."""
         ...
@@ -36,6 +40,9 @@ class Silent:
         """Nothing."""
 
     def advance(self, steps: int) -> None:
+        """Nothing."""
+
+    def tell(self, numbers: str) -> None:
         """Nothing."""
 
     def end(self, note: str) -> None:

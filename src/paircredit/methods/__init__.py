@@ -7,7 +7,7 @@ from paircredit.methods.inner_loop import InnerLoop, Trained
 from paircredit.methods.meta_pwr import MetaPWR
 from paircredit.methods.meta_pwtd import MetaPWTD
 from paircredit.methods.outer_loop import InnerData, OuterData, OuterLoop, meta_learn
-from paircredit.methods.presets import preset_environment, presets
+from paircredit.methods.presets import preset_environment, preset_training, presets
 from paircredit.methods.protocol import MetaMethod, Method
 from paircredit.methods.registry import make_method, methods, register_method
 from paircredit.methods.settings import replace_dotted
@@ -29,6 +29,7 @@ __all__ = [
     "meta_learn",
     "methods",
     "preset_environment",
+    "preset_training",
     "presets",
     "register_method",
     "replace_dotted",

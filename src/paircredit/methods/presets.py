@@ -69,6 +69,13 @@ _PRESETS: dict[str, tuple[str, dict[str, Settings]]] = {
 _ENVIRONMENT_SETTINGS: dict[tuple[str, str], Settings] = {("small", "key-to-door"): {"palette": "dark"}}
 """What a preset changes about an environment, where it does."""
 
+_TRAINING: dict[tuple[str, str], dict[str, int]] = {
+    ("small", "key-to-door"): {"frames": 3_000_000, "seeds": 1},
+    ("default", "key-to-door"): {"frames": 20_000_000, "seeds": 10},
+    ("paper", "key-to-door"): {"frames": 50_000_000, "seeds": 10},
+}
+"""How long and with how many seeds to train, where nobody says."""
+
 _NETWORK_ENVIRONMENTS = {"key-to-door": "key-to-door"}
 """Environments that tables cannot represent, and whose settings they start from."""
 
@@ -108,3 +115,8 @@ def preset_settings(preset: str, env: str, method: str, fields: Collection[str])
 def preset_environment(preset: str, env: str) -> dict[str, Any]:
     """What a preset changes about the environment's settings; mostly nothing."""
     return dict(_ENVIRONMENT_SETTINGS.get((preset, env), {}))
+
+
+def preset_training(preset: str, env: str) -> dict[str, int]:
+    """How long and with how many seeds to train, where nobody says: `frames` and `seeds`."""
+    return dict(_TRAINING.get((preset, env), {}))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, get_args
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from paircredit.errors import PaircreditError, unknown_name
@@ -16,6 +17,9 @@ from paircredit.training.members import member_keys, stack_members
 from paircredit.training.memory import enough_memory
 from paircredit.training.sharding import place_members
 from paircredit.types import PyTree
+
+LARGE_POLICY = 2**20
+"""Entries; larger policies stay on the device when they are looked at."""
 
 
 class Chunk(NamedTuple):
@@ -129,14 +133,25 @@ def _refuse_what_cannot_start(
 
 
 def _refuse_lost_learners(learner: PyTree, done: int, seeds: Sequence[int]) -> None:
-    """The policies are looked at on the host: they are small, and a program of its own would have to be compiled."""
-    for leaf in jax.tree.leaves(jax.device_get(learner.policy.parameters)):
-        lost = np.flatnonzero(~np.isfinite(leaf).reshape(len(seeds), -1).all(axis=1))
-        if len(lost):
-            raise PaircreditError(
-                f"The policy of the member with seed {seeds[int(lost[0])]} is NaN or infinite after {done} updates; "
-                "lower the learning rates."
-            )
+    """Small policies are looked at on the host, which saves compiling a program; large ones where they are."""
+    leaves = jax.tree.leaves(learner.policy.parameters)
+    if sum(leaf.size for leaf in leaves) > LARGE_POLICY:
+        sound = np.asarray(_all_finite(leaves))
+    else:
+        sound = np.all(
+            [np.isfinite(leaf).reshape(len(seeds), -1).all(axis=1) for leaf in jax.device_get(leaves)], axis=0
+        )
+    if not sound.all():
+        raise PaircreditError(
+            f"The policy of the member with seed {seeds[int(np.argmin(sound))]} is NaN or infinite after {done} "
+            "updates; lower the learning rates."
+        )
+
+
+@jax.jit
+def _all_finite(leaves: list[jax.Array]) -> jax.Array:
+    """For every member."""
+    return jnp.stack([jnp.isfinite(leaf).reshape(leaf.shape[0], -1).all(axis=1) for leaf in leaves]).all(axis=0)
 
 
 def _refuse_not_finite(summaries: dict[str, np.ndarray], done: int, seeds: Sequence[int]) -> None:
