@@ -12,7 +12,6 @@ from jax.test_util import check_grads
 
 from paircredit.weights.pairs import NORMALISER_EPSILON, PairParameters, dense_pair_logits, tiled_pair_logits
 from paircredit.weights.pairs.kernel import kernel_pair_logits
-from tests.sentences import refused
 
 BACKENDS = {
     "dense": lambda p, valid: dense_pair_logits(PairParameters(**p), valid),
@@ -234,6 +233,6 @@ def test_tiles_need_a_fraction_of_the_memory():
     assert memory["tiled"] <= memory["dense"] / 10
 
 
-def test_channels_that_the_kernels_cannot_cut_are_refused():
-    with refused("48", "32", "tiled"):
-        BACKENDS["kernel"](floats(problem(3, 48)), jnp.ones(3, dtype=bool))
+def test_the_kernels_fill_channels_up_to_whole_blocks():
+    arguments = (problem(7, 48), mask_of("padded", 7), cotangents(7, 7))
+    assert_agree(logits_and_slopes("kernel", *arguments), logits_and_slopes("dense", *arguments), 1e-5)

@@ -22,7 +22,6 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plgpu
 from jaxtyping import Array, Bool, Float
 
-from paircredit.errors import PaircreditError
 from paircredit.weights.pairs.problem import NORMALISER_EPSILON, PairParameters, pair_count, pair_mask
 
 LAGS = 32
@@ -38,8 +37,14 @@ WARPS = 2
 def kernel_pair_logits(
     parameters: PairParameters, valid: Bool[Array, " T"], interpret: bool = False
 ) -> Float[Array, "T T"]:
-    """Z for all pairs, in float32, with the kernels."""
-    return _logits(interpret, parameters, valid)
+    """z for all pairs, in float32, with the kernels.
+
+    Channels are filled up with zeros to whole blocks: they add nothing to any logit.
+    """
+    width = parameters.out.shape[0]
+    missing = -width % min(CHANNELS, _power_of_two(width))
+    padded = jax.tree.map(lambda x: jnp.pad(x, ((0, 0),) * (x.ndim - 1) + ((0, missing),)), parameters)
+    return _logits(interpret, padded, valid)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
@@ -54,11 +59,6 @@ class _Sizes:
         self.steps, self.channels = steps, channels
         self.lags = min(LAGS, _power_of_two(steps))
         self.block = min(CHANNELS, _power_of_two(channels))
-        if channels % self.block:
-            raise PaircreditError(
-                f"The GPU kernels of the pair network cannot cut {channels} channels into blocks of {self.block}; "
-                f"choose a width that is a multiple of {self.block}, or the back end 'tiled'."
-            )
         self.lag_blocks = -(-steps // self.lags)
         self.room = self.lag_blocks * self.lags
         self.row_tiles = -(-steps // ROWS)
