@@ -10,7 +10,7 @@ from paircredit.weights.pairs.problem import NORMALISER_EPSILON, PairParameters,
 
 
 def dense_pair_logits(parameters: PairParameters, valid: Bool[Array, " T"]) -> Float[Array, "T T"]:
-    """Z for all pairs, holding [T, T, D] arrays."""
+    """The logits z of all pairs, holding [T, T, D] arrays."""
     p = parameters
     steps = jnp.arange(valid.shape[0])
     lag = jnp.maximum(steps[None, :] - steps[:, None], 0)

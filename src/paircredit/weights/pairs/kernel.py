@@ -37,7 +37,7 @@ WARPS = 2
 def kernel_pair_logits(
     parameters: PairParameters, valid: Bool[Array, " T"], interpret: bool = False
 ) -> Float[Array, "T T"]:
-    """z for all pairs, in float32, with the kernels.
+    """The logits z of all pairs, in float32, with the kernels.
 
     Channels are filled up with zeros to whole blocks: they add nothing to any logit.
     """

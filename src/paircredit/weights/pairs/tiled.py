@@ -22,7 +22,7 @@ TILE = 8
 
 
 def tiled_pair_logits(parameters: PairParameters, valid: Bool[Array, " T"], tile: int = TILE) -> Float[Array, "T T"]:
-    """Z for all pairs, `tile` rows at a time."""
+    """The logits z of all pairs, `tile` rows at a time."""
     return _logits(tile, parameters, valid)
 
 
