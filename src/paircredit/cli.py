@@ -1,4 +1,4 @@
-"""The command line: list, train, reproduce, resume, figures, claims, report, digest, bench."""
+"""The command line: list, train, reproduce, resume, figures, claims, report, digest, watch, bench."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ Learned pairwise weights for temporal credit assignment.
   figures DIR                 draw the figures that the runs in DIR allow
   claims DIR                  judge the paper's claims by the runs in DIR
   report DIR --out FILE       write one self-contained HTML page about them
+  watch RUN                   an episode of Key-to-Door as an animated GIF, with the credit of every action
   bench                       time training on this machine
   digest DIR --out FOLDER     keep what is worth keeping: tables, curves, weights, figures, provenance
 
@@ -262,7 +263,7 @@ def _digest(words: list[str]) -> int:
 def _train(words: list[str]) -> int:
     from paircredit.envs import environment_config
     from paircredit.experiments.spec import TrainingSpec
-    from paircredit.methods import make_method, preset_environment
+    from paircredit.methods import make_method, preset_environment, preset_training
 
     if words[:1] in (["-h"], ["--help"], []) or len(words) < 2 or words[1].startswith("-"):
         if "-h" in words or "--help" in words:
@@ -285,7 +286,7 @@ def _train(words: list[str]) -> int:
         typed,
         args=_shorten(flags, default_method),
         prog=f"paircredit train {env_name} {method_name}",
-        default=typed(env=default_env, method=default_method),
+        default=typed(env=default_env, method=default_method, **preset_training(preset, env_name)),
     )
     for name, number in (
         ("frames", options.frames),
@@ -390,6 +391,12 @@ def _bench(words: list[str]) -> int:
     return run(words)
 
 
+def _watch(words: list[str]) -> int:
+    from paircredit.commands.watch import run
+
+    return run(words)
+
+
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "list": _list,
     "train": _train,
@@ -399,6 +406,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "claims": _claims,
     "report": _report,
     "digest": _digest,
+    "watch": _watch,
     "bench": _bench,
 }
 

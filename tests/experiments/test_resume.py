@@ -96,7 +96,10 @@ def assert_same(run: Path, expected: Path) -> None:
     for name, array in arrays.items():
         assert array.dtype == wanted[name].dtype
         np.testing.assert_array_equal(array, wanted[name])
-    assert sorted(path.name for path in run.iterdir()) == ["arrays.npz", "manifest.json", "metrics.jsonl"]
+    kept = ["learner.npz"] if (expected / "learner.npz").exists() else []
+    assert sorted(path.name for path in run.iterdir()) == ["arrays.npz", *kept, "manifest.json", "metrics.jsonl"]
+    for name in kept:
+        assert (run / name).read_bytes() == (expected / name).read_bytes()
 
 
 def assert_same_learner(one: Any, other: Any) -> None:
@@ -132,7 +135,7 @@ def test_killed_again_and_again(tmp_path: Path, trained: list[Any], spec: Traini
 
 @pytest.mark.slow
 def test_networks_go_on_exactly_too(tmp_path: Path, trained: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training_run, "LARGEST_CHUNK", 2)
+    monkeypatch.setattr(training_run, "LARGEST_CHUNK_OF_NETWORKS", 2)
     spec = key_to_door.training(
         "run", "meta-pwr", [key_to_door.CENTRAL], 6, 2, preset="small", env_settings=key_to_door.SHORTENED
     )
@@ -140,6 +143,7 @@ def test_networks_go_on_exactly_too(tmp_path: Path, trained: list[Any], monkeypa
     make(spec, tmp_path, len(seen) - 8)
     assert (tmp_path / "run" / "checkpoint-4.npz").exists()
     make(spec, tmp_path)
+    assert (tmp_path / "run" / "learner.npz").exists()
     assert_same(tmp_path / "run", tmp_path / "whole" / "run")
     assert_same_learner(trained[-1], trained[0])
 

@@ -20,14 +20,13 @@ from paircredit.methods import make_method
 from paircredit.runs.checkpoint import (
     ASSUMED_BYTES_PER_SECOND,
     Checkpoint,
-    DamagedCheckpoint,
     Position,
     Schedule,
     checkpoint_files,
     read_checkpoint,
-    tree_sum,
     write_checkpoint,
 )
+from paircredit.runs.trees import DamagedFile, tree_sum
 from paircredit.training import Plan, states_like, train
 from tests.sentences import refused
 
@@ -129,7 +128,7 @@ def test_there_is_no_pickle_in_it_and_none_is_written(tmp_path: Path) -> None:
     ("like", "difference"),
     [
         ({"a": jnp.ones(3), "b": jnp.ones(1)}, "lacks state['b']"),
-        ({}, "only the checkpoint has state['a']"),
+        ({}, "only the file has state['a']"),
         ({"a": jnp.ones(4)}, "float32[3] there and float32[4] here"),
         ({"a": jnp.ones(3, dtype=int)}, "float32[3] there and int32[3] here"),
         ({"a": 1.0}, "float32[3] there and float[] here"),
@@ -170,7 +169,7 @@ class TestDamage:
                 path.write_bytes(bytes(changed))
                 try:
                     read = read_checkpoint(path, self.tree)
-                except DamagedCheckpoint as error:
+                except DamagedFile as error:
                     noticed += 1
                     assert str(error).startswith(str(path)) and "\n" not in str(error) and str(error).endswith(".")
                 else:
@@ -188,7 +187,7 @@ class TestDamage:
                     changed = bytearray(content)
                     changed[position] ^= 4
                     path.write_bytes(bytes(changed))
-                    with pytest.raises(DamagedCheckpoint):
+                    with pytest.raises(DamagedFile):
                         read_checkpoint(path, self.tree)
 
     @given(st.data())
@@ -196,7 +195,7 @@ class TestDamage:
         path = write_checkpoint(tmp_path_factory.mktemp("cut"), Checkpoint(POSITION, self.tree, {}))
         content = path.read_bytes()
         path.write_bytes(content[: data.draw(st.integers(0, len(content) - 1))])
-        with pytest.raises(DamagedCheckpoint):
+        with pytest.raises(DamagedFile):
             read_checkpoint(path, self.tree)
 
     def test_arrays_of_another_checkpoint_are_noticed(self, path: Path, tmp_path: Path) -> None:

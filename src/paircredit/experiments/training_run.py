@@ -16,6 +16,7 @@ from paircredit.envs.dag import layers
 from paircredit.envs.protocol import Discrete, Environment, EnvSpec
 from paircredit.envs.registry import make_environment
 from paircredit.errors import PaircreditError
+from paircredit.experiments.learners import first_parameters
 from paircredit.experiments.progress import Progress
 from paircredit.experiments.spec import TrainingSpec, as_json
 from paircredit.experiments.variants import variants_of
@@ -24,13 +25,15 @@ from paircredit.methods.protocol import Method
 from paircredit.methods.registry import make_method
 from paircredit.methods.settings import replace_dotted
 from paircredit.networks import num_states
-from paircredit.runs.checkpoint import SECONDS_BETWEEN, Schedule, tree_sum
+from paircredit.runs.checkpoint import SECONDS_BETWEEN, Schedule
 from paircredit.runs.folder import RunWriter, rounded
 from paircredit.runs.read import read_arrays, read_run
+from paircredit.runs.trees import tree_sum
 from paircredit.training import Chunk, LoopState, Plan, even_chunks, learns_weights, stack_members, states_like, train
 from paircredit.weights import FixedTable, SigmoidTable, handcrafted_weights
 
-LARGEST_CHUNK = 250
+LARGEST_CHUNK, LARGEST_CHUNK_OF_NETWORKS = 250, 50
+"""Updates between two looks at the host: metrics, progress, checkpoints."""
 SNAPSHOTS = 10
 METRIC_ROWS = 2_500
 """Rows per member that a metrics file is to hold at most; longer runs record means over several updates."""
@@ -50,12 +53,13 @@ def run_training(
     method = replace_dotted(make_method(spec.method, spec.preset, spec.env), spec.method_settings, spec.method)
     members = _members(spec, method, folder)
     env = members[0].env
+    tables = isinstance(env.spec.observation, Discrete)
     # What cannot start is refused before a folder is made.
     learner = jax.eval_shape(members[0].method.init, jax.random.key(0), env)
     exact = spec.protocol == "online" and hasattr(env, "model") and hasattr(learner.policy.parameters, "logits")
     plan = Plan(
         protocol=spec.protocol,
-        updates=even_chunks(spec.updates, LARGEST_CHUNK),
+        updates=even_chunks(spec.updates, LARGEST_CHUNK if tables else LARGEST_CHUNK_OF_NETWORKS),
         inner_updates=spec.inner_updates,
         learn_weights=spec.learn_weights,
         probe=exact_return if exact else None,
@@ -90,12 +94,16 @@ def run_training(
                 snapshots.append((done, weight_tables(methods, chunk.state).astype(np.float16)))
             writer.append(_rows(chunk, members, stride, per_update, env.spec.horizon))
             progress.advance(count)
+            progress.tell(_numbers(chunk))
             if done < spec.updates and schedule.due(chunk.state):
                 with schedule.measured():
                     writer.save(done, chunk.state, _snapshot_arrays(snapshots))
 
         state = train(methods, envs, seeds, plan, spec.updates, weights=weights, on_chunk=record, go_on=go_on)
-        writer.finish(_arrays(state, members, spec.learn_weights) | _snapshot_arrays(snapshots))
+        writer.finish(
+            _arrays(state, members, spec.learn_weights) | _snapshot_arrays(snapshots),
+            None if tables else first_parameters(state.learner),  # tables are among the arrays
+        )
     progress.end(spec.name)
 
 
@@ -240,6 +248,13 @@ def _rows(chunk: Chunk, members: list[Member], stride: int, per_update: int, hor
                 | {name: rounded(float(values[index])) for name, values in means.items()}
             )
     return rows
+
+
+def _numbers(chunk: Chunk) -> str:
+    """The newest means over members, for a person who watches."""
+    names = {"episode_return": "return", "door_reward": "door", "key_rate": "key"}
+    shown = {title: chunk.summaries[name].mean() for name, title in names.items() if name in chunk.summaries}
+    return ", ".join(f"{title} {value:.2f}" for title, value in shown.items())
 
 
 def _arrays(state: LoopState, members: list[Member], learned: bool) -> dict[str, np.ndarray]:

@@ -3,6 +3,7 @@
 RUN/manifest.json      what was run, with what, how long; sizes and SHA-256 sums of the other files; its own sum
 RUN/metrics.jsonl      one JSON object a line, appended once per chunk
 RUN/arrays.npz         learned weights, also over training, and other arrays, without pickle
+RUN/learner.npz        where policies are networks: the parameters of the first member
 RUN/checkpoint-N.npz   while it runs: the state after N updates; the last two are kept
 RUN/lock               while it runs: held by the process that writes
 """
@@ -25,17 +26,18 @@ import numpy as np
 from paircredit.errors import PaircreditError
 from paircredit.runs.checkpoint import (
     Checkpoint,
-    DamagedCheckpoint,
     Position,
     checkpoint_files,
     read_checkpoint,
     write_checkpoint,
 )
-from paircredit.runs.files import PARTIAL, make_folder, write_file
+from paircredit.runs.files import PARTIAL, make_folder, whole_file, write_file
 from paircredit.runs.lock import LOCK, FolderLock
 from paircredit.runs.manifest import (
     ARRAYS,
     FORMAT,
+    LEARNER,
+    LEARNER_FORMAT,
     MANIFEST,
     METRICS,
     manifest_bytes,
@@ -43,6 +45,7 @@ from paircredit.runs.manifest import (
     spec_sum,
 )
 from paircredit.runs.provenance import provenance
+from paircredit.runs.trees import DamagedFile, flatten, write_archive
 from paircredit.types import PyTree
 
 __all__ = [
@@ -166,20 +169,27 @@ class RunWriter:
         )
         write_checkpoint(self.path, Checkpoint(position, state, dict(kept or {})))
 
-    def finish(self, arrays: Mapping[str, np.ndarray] | None = None, **results: Any) -> None:
-        """Write the arrays, close the manifest with sums, seconds and results, and remove what only a resume needs.
+    def finish(
+        self, arrays: Mapping[str, np.ndarray] | None = None, learner: PyTree | None = None, **results: Any
+    ) -> None:
+        """Write arrays and learner, close the manifest with sums, seconds and results, remove what a resume needs.
 
         Args:
             arrays: what goes into arrays.npz.
+            learner: a tree that goes into learner.npz.
             results: small JSON values that belong into the manifest.
         """
         if arrays:
             buffer = io.BytesIO()
             np.savez_compressed(buffer, **dict(arrays))  # type: ignore[arg-type]
             write_file(self.path / ARRAYS, buffer.getvalue())
+        if learner is not None:
+            leaves, dtypes = flatten("", learner)
+            with whole_file(self.path / LEARNER) as file:
+                write_archive(file, {"format": LEARNER_FORMAT, "dtypes": dtypes}, leaves)
         self._sync_metrics()
         files = {}
-        for name in (METRICS, ARRAYS):
+        for name in (METRICS, ARRAYS, LEARNER):
             if (self.path / name).exists():
                 content = (self.path / name).read_bytes()
                 files[name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
@@ -226,7 +236,7 @@ class RunWriter:
             try:
                 checkpoint = read_checkpoint(file, structure)
                 self._check_metrics(metrics, checkpoint.position, file)
-            except DamagedCheckpoint as error:
+            except DamagedFile as error:
                 self.notes.append(str(error))
                 continue
             position = checkpoint.position
@@ -243,7 +253,7 @@ class RunWriter:
     def _check_metrics(self, metrics: bytes, position: Position, file: Path) -> None:
         before = metrics[: position.metrics_bytes]
         if hashlib.sha256(before).hexdigest() != position.metrics_sha256:
-            raise DamagedCheckpoint(
+            raise DamagedFile(
                 f"{self.path / METRICS} does not begin with the {position.metrics_bytes} bytes that were there when "
                 f"{file.name} was made."
             )
@@ -254,7 +264,8 @@ class RunWriter:
         try:
             if (self.path / METRICS).exists():
                 os.truncate(self.path / METRICS, length)
-            (self.path / ARRAYS).unlink(missing_ok=True)
+            for name in (ARRAYS, LEARNER):
+                (self.path / name).unlink(missing_ok=True)
         except OSError as error:
             raise PaircreditError(f"{self.path} cannot be written: {error.strerror}.") from error
 

@@ -12,7 +12,8 @@ from paircredit.errors import PaircreditError
 from paircredit.runs.files import exists_already
 
 FORMAT = 1
-MANIFEST, METRICS, ARRAYS = "manifest.json", "metrics.jsonl", "arrays.npz"
+LEARNER_FORMAT = 1
+MANIFEST, METRICS, ARRAYS, LEARNER = "manifest.json", "metrics.jsonl", "arrays.npz", "learner.npz"
 
 
 def body_sum(manifest: Mapping[str, Any]) -> str:

@@ -15,7 +15,9 @@ import numpy as np
 
 from paircredit.errors import PaircreditError
 from paircredit.runs.files import PARTIAL
-from paircredit.runs.manifest import ARRAYS, MANIFEST, METRICS, read_manifest
+from paircredit.runs.manifest import ARRAYS, LEARNER, LEARNER_FORMAT, MANIFEST, METRICS, read_manifest
+from paircredit.runs.trees import read_archive, unflatten
+from paircredit.types import PyTree
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +54,25 @@ class Run:
     def arrays(self) -> dict[str, np.ndarray]:
         """All arrays of arrays.npz."""
         return read_arrays(self.checked(ARRAYS), self.path / ARRAYS)
+
+    def learner(self, like: PyTree) -> PyTree:
+        """The tree in learner.npz.
+
+        Args:
+            like: a tree of the structure, shapes and types that are expected; arrays or `jax.ShapeDtypeStruct`s.
+
+        Raises:
+            PaircreditError: there is none, it is damaged, or it is of another structure.
+        """
+        path = self.path / LEARNER
+        if LEARNER not in self.manifest["files"]:
+            raise PaircreditError(
+                f"The run {self.path} has no {LEARNER}, which older versions did not write and tables do not need; "
+                "train it again with this version."
+            )
+        header, arrays = read_archive(io.BytesIO(self.checked(LEARNER)), path, LEARNER_FORMAT)
+        advice = "read it with the version that made it, or train it again"
+        return unflatten("", like, arrays, header["dtypes"], path, advice)
 
     def checked(self, name: str) -> bytes:
         """The content of a file, if it is what the manifest says it is."""
