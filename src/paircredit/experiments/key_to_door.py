@@ -232,7 +232,7 @@ _STATIC_SWITCHES: dict[str, dict[str, Any]] = {
     "scalar lag": {"network.lag": "scalar"},
     "sinusoidal lag": {"network.lag": "sinusoidal"},
     "second moment detached": {"inner.differentiate": "numerator"},
-    "statistics differentiated": {"inner.differentiate_statistics": True},
+    "statistics held fixed": {"inner.differentiate_statistics": False},
     "float32": {"network.precision": "float32"},
 }
 

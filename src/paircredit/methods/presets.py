@@ -20,6 +20,7 @@ _KEY_TO_DOOR_PAPER: Settings = {
     "inner.entropy_cost": 0.05,
     "inner.episodes": 16,
     "inner.standardise": True,
+    "inner.differentiate_statistics": True,
     "inner.initial_scale": 1.0,
     "outer.learning_rate": 2e-5,
     "outer.clip_norm": None,
