@@ -38,7 +38,7 @@ _KEY_TO_DOOR_SMALL: Settings = {
     **_KEY_TO_DOOR,
     "inner.learning_rate": 2e-3,
     "inner.value_learning_rate": 2e-3,
-    "outer.learning_rate": 1e-3,
+    "outer.learning_rate": 3e-3,
     "network.filters": (8, 8),
     "network.picture_width": 64,
     "network.trunk": (64, 64),
