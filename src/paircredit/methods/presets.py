@@ -71,7 +71,7 @@ _ENVIRONMENT_SETTINGS: dict[tuple[str, str], Settings] = {("small", "key-to-door
 """What a preset changes about an environment, where it does."""
 
 _TRAINING: dict[tuple[str, str], dict[str, int]] = {
-    ("small", "key-to-door"): {"frames": 3_000_000, "seeds": 1},
+    ("small", "key-to-door"): {"frames": 4_800_000, "seeds": 1},
     ("default", "key-to-door"): {"frames": 20_000_000, "seeds": 10},
     ("paper", "key-to-door"): {"frames": 50_000_000, "seeds": 10},
 }
