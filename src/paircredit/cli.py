@@ -337,12 +337,13 @@ def _say_return(spec: Any, out: Path) -> int:
     for variant in variants_of(spec):
         own = [row for row in late if all(row[name] == value for name, value in variant.labels.items())]
         by_seed = [[row["episode_return"] for row in own if row["seed"] == seed] for seed in spec.seeds]
-        interval = mean_interval(np.array([np.mean(returns) for returns in by_seed]))
+        means = np.array([np.mean(returns) for returns in by_seed])
         whose = "".join(f", {name} {value}" for name, value in variant.labels.items())
-        print(
-            f"Return over the last tenth{whose}, mean over {len(by_seed)} seeds with 95 % interval: "
-            f"{interval.text('.3f')}"
-        )
+        if len(means) == 1:  # of which nobody can say how far others would lie from it
+            print(f"Return over the last tenth{whose}, one seed: {means[0]:.3f}")
+            continue
+        interval = mean_interval(means).text(".3f")
+        print(f"Return over the last tenth{whose}, mean over {len(means)} seeds with 95 % interval: {interval}")
     print(f"The run is in {out}")
     return 0
 
