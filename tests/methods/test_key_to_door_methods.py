@@ -42,7 +42,7 @@ def quick_programs():
     """These programs run for milliseconds and would be optimised for many seconds."""
     original = loop_module.compiler_options
     programs = (loop_module.start_program, loop_module.chunk_program)
-    options = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+    options = {"xla_backend_optimization_level": 0}
     for program in programs:
         program.cache_clear()
     loop_module.compiler_options = lambda: options
