@@ -1,6 +1,6 @@
 """How fast training is on this machine, and where the time goes."""
 
 from paircredit.bench.measure import Measurement, measure
-from paircredit.bench.training_speed import BenchSpec, bench, growth, methods_to_time
+from paircredit.bench.training_speed import BenchSpec, bench, growth
 
-__all__ = ["BenchSpec", "Measurement", "bench", "growth", "measure", "methods_to_time"]
+__all__ = ["BenchSpec", "Measurement", "bench", "growth", "measure"]

@@ -13,11 +13,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from paircredit.bench.measure import Measurement, measure
+from paircredit.bench.measure import measure
 from paircredit.envs.registry import make_environment
 from paircredit.errors import PaircreditError
-from paircredit.methods import make_method, meta_learn, methods, replace_dotted
-from paircredit.training.loop import Plan, learns_weights, online_iteration, start
+from paircredit.methods import make_method, meta_learn, replace_dotted
+from paircredit.training.loop import Plan, chunk, learns_weights, start_members
 from paircredit.training.members import member_keys, stack_members
 from paircredit.training.rollout import collect_episodes
 
@@ -47,11 +47,6 @@ class BenchSpec:
     method_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
-def methods_to_time(names: Sequence[str]) -> list[str]:
-    """The named methods, all if none is named."""
-    return list(names) or list(methods())
-
-
 def bench(spec: BenchSpec, parts: bool = True) -> dict[str, Any]:
     """Time a method.
 
@@ -65,16 +60,8 @@ def bench(spec: BenchSpec, parts: bool = True) -> dict[str, Any]:
     method = replace_dotted(make_method(spec.method, spec.preset, spec.env), spec.method_settings, spec.method)
     envs, stacked = stack_members([env] * spec.members), stack_members([method] * spec.members)
     plan = Plan(updates=spec.updates)
-    state = jax.jit(jax.vmap(lambda m, e, k: start(m, e, plan, k)))(stacked, envs, member_keys(range(spec.members)))
-
-    def chunk(m: Any, e: Any, s: Any) -> Any:
-        return jax.vmap(
-            lambda mm, ee, ss: jax.lax.scan(
-                lambda c, _: online_iteration(mm, ee, plan, c), ss, jnp.arange(spec.updates)
-            )
-        )(m, e, s)
-
-    whole = measure(chunk, (stacked, envs, state), spec.repeats)
+    state = start_members(stacked, envs, plan, member_keys(range(spec.members)))
+    whole = measure(lambda m, e, s: chunk(m, e, plan, s), (stacked, envs, state), spec.repeats)
     seconds = whole.seconds / spec.updates
     frames = spec.members * method.episodes * env.spec.horizon
     row: dict[str, Any] = {
@@ -134,13 +121,13 @@ def _parts(stacked: Any, envs: Any, state: Any, method: Any) -> Iterator[tuple[s
     yield (
         "policy",
         jax.vmap(lambda m, p, t, a: m.inner.improve_policy(p, t, a)),
-        (*(stacked, learner.policy, trajectory, advantages),),
+        (stacked, learner.policy, trajectory, advantages),
     )
     values = [name for name in ("value", "weighted_value") if hasattr(learner, name)]
     yield (
         "values",
         jax.vmap(lambda m, vs, t: [m.inner.improve_value(v, t, t.rewards) for v in vs]),
-        (*(stacked, [getattr(learner, name) for name in values], trajectory),),
+        (stacked, [getattr(learner, name) for name in values], trajectory),
     )
     learn = jax.vmap(lambda m, s, t: m.learn(s, t))
     if not learns_weights(method):
@@ -167,6 +154,3 @@ def peak_device_bytes() -> int | None:
     """The most memory that was ever in use on the device, where it tells."""
     statistics = jax.devices()[0].memory_stats() or {}
     return statistics.get("peak_bytes_in_use")
-
-
-__all__ = ["BenchSpec", "Measurement", "bench", "growth", "methods_to_time", "peak_device_bytes"]

@@ -48,7 +48,9 @@ class InnerData(eqx.Module):
 
     def credit(self, weights: PairWeights) -> Credit:
         """What the actions of the batch are credited with."""
-        return Credit(self.weighted_sums(weights) - self.baseline, self.pairs(weights), self.signal)
+        pairs = self.pairs(weights)
+        sums = jax.vmap(pairwise_sum)(pairs, self.signal, self.trajectory.valid)
+        return Credit(sums - self.baseline, pairs, self.signal)
 
 
 class OuterData(eqx.Module):

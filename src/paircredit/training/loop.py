@@ -208,19 +208,20 @@ def start_program() -> Any:
 @cache
 def chunk_program() -> Any:
     """The compiled `run_chunk`; one executable per structure of its arguments."""
+    return jax.jit(chunk, static_argnames=("plan",), donate_argnames=("state",), compiler_options=compiler_options())
 
-    def members(methods: PyTree, envs: PyTree, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:
-        iteration = online_iteration if plan.protocol == "online" else reset_iteration
 
-        def member(method: Method, env: Environment, own: LoopState) -> tuple[LoopState, Summary]:
-            def step(carry: LoopState, _: Int[Array, ""]) -> tuple[LoopState, Summary]:
-                return iteration(method, env, plan, carry)
+def chunk(methods: PyTree, envs: PyTree, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:
+    """What `run_chunk` compiles."""
+    iteration = online_iteration if plan.protocol == "online" else reset_iteration
 
-            return jax.lax.scan(step, own, jnp.arange(plan.updates))
+    def member(method: Method, env: Environment, own: LoopState) -> tuple[LoopState, Summary]:
+        def step(carry: LoopState, _: Int[Array, ""]) -> tuple[LoopState, Summary]:
+            return iteration(method, env, plan, carry)
 
-        return jax.vmap(member)(methods, envs, state)
+        return jax.lax.scan(step, own, jnp.arange(plan.updates))
 
-    return jax.jit(members, static_argnames=("plan",), donate_argnames=("state",), compiler_options=compiler_options())
+    return jax.vmap(member)(methods, envs, state)
 
 
 def compiler_options() -> dict[str, int] | None:
