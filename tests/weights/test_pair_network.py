@@ -15,6 +15,7 @@ from paircredit.types import PixelObservation
 from paircredit.weights import PairInputs, PairNetwork, SigmoidTable, weights_for
 from paircredit.weights.network import lag_encoding, pair_backend
 from paircredit.weights.pairs import NORMALISER_EPSILON, dense_pair_logits, tiled_pair_logits
+from paircredit.weights.pairs.kernel import kernel_pair_logits
 from tests.sentences import refused
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -187,17 +188,23 @@ class TestBackEnds:
     FLOAT32 = jnp.dtype(jnp.float32)
 
     def test_by_name(self):
-        assert pair_backend("dense", self.FLOAT32) is dense_pair_logits
-        assert pair_backend("tiled", self.FLOAT32) is tiled_pair_logits
-        assert pair_backend("auto", self.FLOAT32) is tiled_pair_logits, "on a CPU"
+        assert pair_backend("dense", self.FLOAT32, 120) is dense_pair_logits
+        assert pair_backend("tiled", self.FLOAT32, 120) is tiled_pair_logits
+        assert pair_backend("auto", self.FLOAT32, 120) is tiled_pair_logits, "on a CPU"
+
+    def test_on_a_gpu_long_episodes_are_left_to_the_tiles(self, monkeypatch):
+        monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+        assert pair_backend("auto", self.FLOAT32, 120) is kernel_pair_logits
+        assert pair_backend("auto", self.FLOAT32, 1000) is tiled_pair_logits
+        assert pair_backend("kernel", self.FLOAT32, 1000) is kernel_pair_logits, "by name it may be asked for"
 
     def test_an_unknown_one_is_refused(self):
         with refused("pair back end", "'tilde'", "Did you mean 'tiled'?", "auto"):
-            pair_backend("tilde", self.FLOAT32)
+            pair_backend("tilde", self.FLOAT32, 120)
 
     def test_the_kernels_want_a_gpu(self):
         with refused("GPU", "float32", "cpu", "'tiled'"):
-            pair_backend("kernel", self.FLOAT32)
+            pair_backend("kernel", self.FLOAT32, 120)
 
 
 def test_numbered_states_get_a_table_and_pictures_the_network():

@@ -19,6 +19,8 @@ from paircredit.weights.protocol import PairInputs
 
 OUTPUT_SCALE = 0.01
 """Factor on the initial weights of the last layer, so that all pairs start near ½ (paper, KtD appendix)."""
+LONGEST_FOR_KERNELS = 256
+"""Steps of an episode up to which `auto` takes the kernels: a program of theirs walks all pairs of an episode."""
 SINUSOIDS = 32
 """Pairs of sine and cosine of the sinusoidal encoding."""
 
@@ -81,7 +83,9 @@ class PairNetwork(eqx.Module):
             shift=self.shift,
             out=self.out,
         )
-        return jax.nn.sigmoid(pair_backend(self.spec.backend, self.out.dtype)(parameters, inputs.valid) + self.bias)
+        return jax.nn.sigmoid(
+            pair_backend(self.spec.backend, self.out.dtype, self.horizon)(parameters, inputs.valid) + self.bias
+        )
 
 
 def lag_encoding(horizon: int, kind: LagEncoding) -> np.ndarray:
@@ -97,11 +101,12 @@ def lag_encoding(horizon: int, kind: LagEncoding) -> np.ndarray:
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
 
 
-def pair_backend(name: str, dtype: jnp.dtype) -> Callable[[PairParameters, Array], Array]:
-    """The function that computes the logits of all pairs."""
+def pair_backend(name: str, dtype: jnp.dtype, steps: int) -> Callable[[PairParameters, Array], Array]:
+    """The function that computes the logits of all pairs of an episode of so many steps."""
     backends = {"dense": dense_pair_logits, "tiled": tiled_pair_logits, "kernel": kernel_pair_logits}
     if name == "auto":
-        name = "kernel" if jax.default_backend() == "gpu" and dtype == jnp.float32 else "tiled"
+        fit = jax.default_backend() == "gpu" and dtype == jnp.float32 and steps <= LONGEST_FOR_KERNELS
+        name = "kernel" if fit else "tiled"
     if name not in backends:
         raise unknown_name("pair back end", name, ("auto", *backends))
     if name == "kernel" and (jax.default_backend() != "gpu" or dtype != jnp.float32):
