@@ -18,12 +18,14 @@ def verdict(folder: Path, claim: str) -> Verdict:
     return next(verdict for verdict in judge_all(find_runs(folder)) if verdict.id == claim)
 
 
-def write_search(folder: Path, middles: dict[float, float], rate: float = 2e-4, seeds: int = 5) -> None:
+def write_search(
+    folder: Path, middles: dict[float, float], rate: float = 2e-4, seeds: int = 5, updates: int = 400
+) -> None:
     kinds = {
         (CENTRAL, (("lambda", value), ("learning_rate", rate))): spread(middle, seeds)
         for value, middle in middles.items()
     }
-    write_method(folder, "a2c", kinds, role=SEARCH, name=f"search-{rate:g}")
+    write_method(folder, "a2c", kinds, role=SEARCH, name=f"search-{rate:g}", updates=updates)
 
 
 class TestCentralOrder:
@@ -72,6 +74,12 @@ class TestCentralOrder:
         write_search(tmp_path / "more", {0.95: 90.0})
         found = verdict(tmp_path, "K1")
         assert found.status == "fails" and "λ = 0.95" in found.measured
+
+    def test_a_lambda_that_was_stopped_early_is_not_called_worse(self, tmp_path: Path) -> None:
+        write_central(tmp_path)
+        write_search(tmp_path, {0.0: math.inf, 0.8: math.inf}, updates=100)
+        found = verdict(tmp_path, "K1")
+        assert "λ = 0.5 (the best of 1 tried; 2 more were stopped after 0.06 M frames" in found.measured
 
     def test_is_left_open_with_few_seeds(self, tmp_path: Path) -> None:
         write_central(tmp_path)

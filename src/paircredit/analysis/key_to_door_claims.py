@@ -115,8 +115,21 @@ def _best_a2c(runs: Sequence[Run], own: Curves) -> Baseline:
     by_lambda = {value: curves for value, curves in by_lambda.items() if not np.isclose(value, rule.lambda_)}
     by_lambda[rule.lambda_] = own  # of the same λ the runs with all seeds are taken
     best = min(by_lambda, key=lambda value: _speed(by_lambda[value]))
-    note = f"the best of {len(by_lambda)} tried" if searched else "no other was tried at its learning rate"
-    return Baseline(by_lambda[best], f"A2C with λ = {best:g} ({note})")
+    return Baseline(by_lambda[best], f"A2C with λ = {best:g} ({_how_chosen(by_lambda, best, searched)})")
+
+
+def _how_chosen(by_lambda: dict[float, Curves], best: float, searched: bool) -> str:
+    """In words; a λ that was stopped before the best one arrived may still be better than it."""
+    if not searched:
+        return "no other was tried at its learning rate"
+    needed = min(_median(by_lambda[best], LEARNED).estimate, by_lambda[best].trained)
+    stopped = {value: curves.trained for value, curves in by_lambda.items() if curves.trained < needed}
+    if not stopped:
+        return f"the best of {len(by_lambda)} tried"
+    return (
+        f"the best of {len(by_lambda) - len(stopped)} tried; {len(stopped)} more were stopped after "
+        f"{max(stopped.values()) / 1e6:.2f} M frames, before it arrived"
+    )
 
 
 def _speed(curves: Curves) -> tuple[float, float]:

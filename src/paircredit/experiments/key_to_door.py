@@ -213,28 +213,42 @@ def search(scale: str) -> Experiment:
         scale,
         {
             "smoke": lambda: build("smoke", (1.0, 0.5), (2e-4,), 1, 1_280, preset="small", env_settings=SHORTENED),
-            "short": lambda: build("short", LAMBDAS, (2e-4,), 5, 9_600_000),
+            "short": lambda: build("short", LAMBDAS, (2e-4,), 5, _CENTRAL_FRAMES["a2c"]),
             "paper": lambda: build("paper", LAMBDAS, LEARNING_RATES, 3, 50_000_000),
         },
     )
 
 
-_TRACED_SWITCHES: dict[str, dict[str, Any]] = {
-    "default": {},
-    "outer λ = 1": {"outer.lambda_": 1.0},
-    "outer λ = 0.5": {"outer.lambda_": 0.5},
-    "outer learning rate 2e-5": {"outer.learning_rate": 2e-5},
-}
-_ENVIRONMENT_SWITCHES: dict[str, dict[str, Any]] = {
-    "dark palette": {"palette": "dark"},
-}
-_STATIC_SWITCHES: dict[str, dict[str, Any]] = {
-    "scalar lag": {"network.lag": "scalar"},
-    "sinusoidal lag": {"network.lag": "sinusoidal"},
-    "second moment detached": {"inner.differentiate": "numerator"},
-    "statistics held fixed": {"inner.differentiate_statistics": False},
-    "float32": {"network.precision": "float32"},
-}
+_DARK: dict[str, Any] = {"env.palette": "dark"}
+_FAST_OUTER = {"outer.learning_rate": 3e-4}
+_SINUSOIDAL, _HELD = {"network.lag": "sinusoidal"}, {"inner.differentiate_statistics": False}
+_SWITCHES: tuple[tuple[dict[str, Any], dict[str, dict[str, Any]]], ...] = (
+    (
+        {},
+        {
+            "default": {},
+            "outer λ = 1": {"outer.lambda_": 1.0},
+            "outer λ = 0.5": {"outer.lambda_": 0.5},
+            "outer learning rate 2e-5": {"outer.learning_rate": 2e-5},
+            "outer learning rate 3e-4": _FAST_OUTER,
+            "dark palette": _DARK,
+        },
+    ),
+    ({"network.lag": "scalar"}, {"scalar lag": {}}),
+    (_SINUSOIDAL, {"sinusoidal lag": {}, "sinusoidal lag, outer learning rate 3e-4": _FAST_OUTER}),
+    ({"inner.differentiate": "numerator"}, {"second moment detached": {}}),
+    (_HELD, {"statistics held fixed": {}, "statistics held fixed, outer learning rate 3e-4": _FAST_OUTER}),
+    (
+        _SINUSOIDAL | _HELD,
+        {
+            "sinusoidal lag, statistics held fixed": {},
+            "sinusoidal lag, statistics held fixed, outer learning rate 3e-4": _FAST_OUTER,
+            "sinusoidal lag, statistics held fixed, dark palette": _DARK,
+        },
+    ),
+    ({"network.precision": "float32"}, {"float32": {}}),
+)
+"""Settings that need a program of their own, and the switches that are tried within it."""
 
 
 def switches(scale: str) -> Experiment:
@@ -243,26 +257,24 @@ def switches(scale: str) -> Experiment:
     def build(name: str, seeds: int, frames: int, **more: Any) -> Experiment:
         updates = updates_for(frames, more.get("env_settings", {}))
 
-        def run(number: int, changed: Mapping[str, Any], variants: Sequence[dict[str, Any]]) -> TrainingSpec:
-            return training(
+        def variant(label: str, changed: Mapping[str, Any]) -> dict[str, Any]:
+            env = {name.removeprefix("env."): value for name, value in changed.items() if name.startswith("env.")}
+            method = {name: value for name, value in changed.items() if not name.startswith("env.")}
+            return {"labels": {"switch": label}, "env_settings": env, "method_settings": method}
+
+        runs = [
+            training(
                 f"switch{number}-meta-pwr",
                 "meta-pwr",
                 [CENTRAL],
                 updates,
                 seeds,
                 role="key-to-door-switches",
-                method_settings=changed,
-                variants=variants,
+                method_settings=static,
+                variants=[variant(label, changed) for label, changed in traced.items()],
                 **more,
             )
-
-        together = [
-            {"labels": {"switch": label}, "method_settings": changed} for label, changed in _TRACED_SWITCHES.items()
-        ] + [{"labels": {"switch": label}, "env_settings": changed} for label, changed in _ENVIRONMENT_SWITCHES.items()]
-        runs = [run(0, {}, together)]
-        runs += [
-            run(number, changed, [{"labels": {"switch": label}}])
-            for number, (label, changed) in enumerate(_STATIC_SWITCHES.items(), start=1)
+            for number, (static, traced) in enumerate(_SWITCHES)
         ]
         return Experiment("key-to-door-switches", name, tuple(runs))
 
