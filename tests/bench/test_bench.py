@@ -76,3 +76,21 @@ def test_the_command_never_overwrites_a_file(tmp_path, capsys):
 def test_unknown_methods_are_refused(capsys):
     assert main(["bench", "--methods", "a2d"]) == 2
     assert "a2c" in capsys.readouterr().err
+
+
+def test_settings_reach_the_environment_and_the_method(monkeypatch, capsys):
+    seen = []
+
+    def remember(spec, parts):
+        seen.append(spec)
+        return {"method": "a2c", "members": 1, "seconds_per_update": 1.0, "frames_per_second": 1.0} | dict.fromkeys(
+            ("compile_seconds", "temporary_bytes"), 1.0
+        )
+
+    monkeypatch.setattr("paircredit.bench.bench", remember)
+    words = ["env.apple_steps=5", "env.palette=dark", "inner.episodes=3", "network.filters=[2, 2]"]
+    assert main(["bench", "--methods", "a2c", "--no-parts", "--settings", *words]) == 0
+    assert seen[0].env_settings == {"apple_steps": 5, "palette": "dark"}
+    assert seen[0].method_settings == {"inner.episodes": 3, "network.filters": [2, 2]}
+    assert main(["bench", "--methods", "a2c", "--settings", "episodes"]) == 2
+    assert "NAME=VALUE" in capsys.readouterr().err

@@ -37,6 +37,8 @@ class BenchOptions:
     """Updates per timed call."""
     repeats: int = 10
     """Timed calls; medians are shown."""
+    settings: tuple[str, ...] = ()
+    """Changes, as NAME=VALUE: env.apple_steps=970 network.pair_width=64 inner.episodes=1."""
     parts: bool = True
     """Also time the parts of an update one by one."""
     growth: bool = False
@@ -57,8 +59,18 @@ def run(words: Sequence[str]) -> int:
     from paircredit.runs import write_file
     from paircredit.runs.provenance import provenance
 
+    env_settings, method_settings = _settings(options.settings)
     specs = [
-        BenchSpec(options.env, method, options.preset, options.members, options.updates, options.repeats)
+        BenchSpec(
+            options.env,
+            method,
+            options.preset,
+            options.members,
+            options.updates,
+            options.repeats,
+            env_settings,
+            method_settings,
+        )
         for method in options.methods
     ]
     rows: list[dict[str, Any]] = []
@@ -85,6 +97,23 @@ def run(words: Sequence[str]) -> int:
         write_file(options.json, (json.dumps(numbers, indent=1) + "\n").encode())
         print(f"\nThe numbers are in {options.json}")
     return 0
+
+
+def _settings(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Changes of the environment, and of the methods."""
+    env: dict[str, Any] = {}
+    method: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or not name:
+            raise PaircreditError(f"A setting is NAME=VALUE (inner.episodes=8), not {word!r}.")
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = text
+        owner = env if name.startswith("env.") else method
+        owner[name.removeprefix("env.")] = value
+    return env, method
 
 
 def _print_row(row: dict[str, Any], first: float) -> None:
