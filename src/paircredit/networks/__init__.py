@@ -1,7 +1,7 @@
 """Representations of policies and value functions."""
 
 from paircredit.networks.actor_critic import PolicyNetwork, ValueNetwork
-from paircredit.networks.build import num_states, policy_for, value_for, values_and_features
+from paircredit.networks.build import num_states, perception_for, policy_for, value_for, values_and_features
 from paircredit.networks.spec import NetworkSpec
 from paircredit.networks.tabular import PolicyTable, ValueTable
 
@@ -12,6 +12,7 @@ __all__ = [
     "ValueNetwork",
     "ValueTable",
     "num_states",
+    "perception_for",
     "policy_for",
     "value_for",
     "values_and_features",
