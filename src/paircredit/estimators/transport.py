@@ -60,8 +60,8 @@ def transported_values(
             "as many rows is needed here."
         )
     expect_shape("strengths (one per step and head)", strengths, read_weights.shape[:2])
-    mask = valid_steps(valid, length)
-    steps = jnp.arange(length)
+    mask, window = valid_steps(valid, length), jnp.asarray(window, dtype=jnp.int32)
+    steps = jnp.arange(length, dtype=jnp.int32)
     events = jax.vmap(_splice_events, in_axes=(1, 1, None, None, None), out_axes=1)(
         read_weights, strengths, window, threshold, mask
     )
@@ -74,13 +74,13 @@ def transported_values(
 def _splice_events(
     read_weights: Float[Array, "T R"],
     strengths: Float[Array, " T"],
-    window: Int[Array, ""] | int,
+    window: Int[Array, ""],
     threshold: float,
     valid: Bool[Array, " T"],
 ) -> Bool[Array, " T"]:
     """The steps at which one head transports: the strongest of every run above the threshold, the first of equals."""
-    steps = jnp.arange(strengths.shape[0])
-    recent = steps - jnp.argmax(read_weights, axis=-1) <= window
+    steps = jnp.arange(strengths.shape[0], dtype=jnp.int32)
+    recent = steps - jnp.argmax(read_weights, axis=-1).astype(jnp.int32) <= window
     above = valid & (jnp.where(recent, 0.0, strengths) > threshold)
     starts = above & ~jnp.concatenate([jnp.zeros((1,), dtype=bool), above[:-1]])
     nowhere = strengths.shape[0]  # a segment of its own for the steps outside all runs

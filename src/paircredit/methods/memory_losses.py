@@ -19,11 +19,11 @@ def clip_gradient(x: Float[Array, "*shape"], limit: float) -> Float[Array, "*sha
     return x
 
 
-def _clip_forward(x: Array, limit: Array) -> tuple[Array, Array]:
+def _clip_forward(x: Array, limit: float | Array) -> tuple[Array, float | Array]:
     return x, limit
 
 
-def _clip_backward(limit: Array, gradient: Array) -> tuple[Array, Array]:
+def _clip_backward(limit: float | Array, gradient: Array) -> tuple[Array, Array]:
     return jnp.clip(gradient, -limit, limit), jnp.zeros_like(limit)
 
 
