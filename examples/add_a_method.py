@@ -8,7 +8,7 @@ from paircredit.envs import make_environment
 from paircredit.estimators import td_errors
 from paircredit.metagradient import MetaProblem
 from paircredit.methods import InnerData, InnerLoop, OuterLoop, Trained, make_method, register_method
-from paircredit.methods.acting import logits_of_policy, no_memory
+from paircredit.methods.acting import logits_of_policy, no_memory, nothing_to_remember
 from paircredit.networks import NetworkSpec, policy_for, value_for
 from paircredit.training import Plan, check_method, train
 
@@ -45,6 +45,7 @@ class MetaLag(eqx.Module):
     episodes = property(lambda self: self.inner.episodes)
     initial_carry = no_memory
     policy = logits_of_policy
+    remember = nothing_to_remember
 
     def init(self, key, env):
         """A nearly uniform policy and a fresh value function, tables or networks as it fits; weights of ½."""

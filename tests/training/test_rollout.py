@@ -13,6 +13,7 @@ from jaxtyping import Array
 
 from paircredit.envs import DagConfig, Discrete, EnvSpec, UmbrellaConfig
 from paircredit.methods import A2C, InnerLoop
+from paircredit.methods.acting import nothing_to_remember
 from paircredit.networks import PolicyTable
 from paircredit.training import collect_episodes
 from paircredit.types import TimeStep
@@ -146,8 +147,23 @@ class EveryOther(eqx.Module):
     def policy(self, learner, carry, observation):
         return jnp.stack([jnp.array(0.0), 200.0 * carry - 100.0]), 1.0 - carry
 
+    remember = nothing_to_remember
+
     def learn(self, learner, trajectory):
         return learner, ()
+
+
+class Alternating(EveryOther):
+    """The same walk, by looking at the last action: what was done is not done again. It also adds up its rewards."""
+
+    def initial_carry(self, learner):
+        return {"last": jnp.array(0), "rewards": jnp.array(0.0)}
+
+    def policy(self, learner, carry, observation):
+        return jnp.stack([jnp.array(0.0), 100.0 - 200.0 * carry["last"]]), carry
+
+    def remember(self, carry, action, reward):
+        return {"last": action, "rewards": carry["rewards"] + reward}
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +175,12 @@ def corridor():
 def test_memory_is_carried_from_step_to_step_and_starts_anew_in_every_episode(corridor):
     expected = np.broadcast_to([1, 0, 1, 0, 1], (200, 5))
     np.testing.assert_array_equal(corridor.actions[corridor.valid], expected[corridor.valid])
+
+
+def test_an_agent_is_told_its_actions_and_rewards(corridor):
+    env, method = Corridor(jnp.array(3)), Alternating()
+    told = jax.device_get(jax.jit(lambda key: collect_episodes(method, (), env, key))(jax.random.key(0)))
+    np.testing.assert_array_equal(told.actions[told.valid], corridor.actions[corridor.valid])
 
 
 def test_termination_and_truncation_are_told_apart(corridor):

@@ -41,12 +41,15 @@ class EnvSpec:
         num_actions: the number of actions A.
         observation: the kind of observation.
         horizon: no episode is longer than this many steps; rollouts of whole episodes are padded to it.
+        whole_episodes: rollouts hold whole episodes; where they are pieces of episodes, methods that need the whole are
+            refused.
     """
 
     name: str
     num_actions: int
     observation: Discrete | Pixels
     horizon: int
+    whole_episodes: bool = True
 
 
 class Environment(Protocol):

@@ -3,6 +3,7 @@
 from paircredit.estimators.pairwise import pairwise_sum, pwr, pwtd
 from paircredit.estimators.returns import discounted_returns, lambda_advantages, td_errors
 from paircredit.estimators.standardise import standardise
+from paircredit.estimators.transport import recency_window, transported_values
 
 __all__ = [
     "discounted_returns",
@@ -10,6 +11,8 @@ __all__ = [
     "pairwise_sum",
     "pwr",
     "pwtd",
+    "recency_window",
     "standardise",
     "td_errors",
+    "transported_values",
 ]

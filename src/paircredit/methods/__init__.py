@@ -11,10 +11,12 @@ from paircredit.methods.presets import preset_environment, preset_training, pres
 from paircredit.methods.protocol import MetaMethod, Method
 from paircredit.methods.registry import make_method, methods, register_method
 from paircredit.methods.settings import replace_dotted
+from paircredit.methods.tvt import TVT
 
 __all__ = [
     "A2C",
     "HPWR",
+    "TVT",
     "Credit",
     "InnerData",
     "InnerLoop",

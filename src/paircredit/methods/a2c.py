@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import Environment
 from paircredit.estimators import lambda_advantages, td_errors
-from paircredit.methods.acting import logits_of_policy, no_memory
+from paircredit.methods.acting import logits_of_policy, no_memory, nothing_to_remember
 from paircredit.methods.credit import Credit
 from paircredit.methods.inner_loop import InnerLoop, Trained
 from paircredit.methods.policy_gradient import over_steps
@@ -37,6 +37,7 @@ class A2C(eqx.Module):
 
     initial_carry = no_memory
     policy = logits_of_policy
+    remember = nothing_to_remember
 
     @property
     def episodes(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -10,7 +11,7 @@ from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import Environment
 from paircredit.metagradient import MetaProblem
-from paircredit.methods.acting import logits_of_policy, no_memory
+from paircredit.methods.acting import logits_of_policy, no_memory, nothing_to_remember
 from paircredit.methods.credit import Credit
 from paircredit.methods.inner_loop import InnerLoop, Trained
 from paircredit.methods.outer_loop import InnerData, OuterData, OuterLoop
@@ -39,8 +40,12 @@ class MetaPWR(eqx.Module):
     network: NetworkSpec = eqx.field(static=True, default=NetworkSpec())
     """Sizes of networks (paper, KtD appendix)."""
 
+    needs_whole_episodes: ClassVar[str] = (
+        "its weights reach to the end of the episode and nothing stands in for rewards behind a cut"
+    )
     initial_carry = no_memory
     policy = logits_of_policy
+    remember = nothing_to_remember
 
     @property
     def episodes(self) -> int:

@@ -13,7 +13,7 @@ from paircredit.envs.protocol import Environment
 from paircredit.estimators import td_errors
 from paircredit.estimators.shapes import expect_shape
 from paircredit.metagradient import MetaProblem
-from paircredit.methods.acting import logits_of_policy, no_memory
+from paircredit.methods.acting import logits_of_policy, no_memory, nothing_to_remember
 from paircredit.methods.credit import Credit
 from paircredit.methods.inner_loop import InnerLoop, Trained
 from paircredit.methods.outer_loop import InnerData, OuterData, OuterLoop
@@ -44,6 +44,7 @@ class MetaPWTD(eqx.Module):
 
     initial_carry = no_memory
     policy = logits_of_policy
+    remember = nothing_to_remember
 
     @property
     def episodes(self) -> int:

@@ -27,6 +27,8 @@ _KEY_TO_DOOR_PAPER: Settings = {
     "outer.lambda_": 1.0,
     "network.lag": "scalar",
     "a2c:lambda_": 0.5,
+    "tvt:inner.discount": 0.92,
+    "tvt:inner.standardise": False,
 }
 _KEY_TO_DOOR: Settings = {
     **_KEY_TO_DOOR_PAPER,
@@ -43,12 +45,23 @@ _KEY_TO_DOOR_SMALL: Settings = {
     "network.picture_width": 64,
     "network.trunk": (64, 64),
     "network.pair_width": 32,
+    "tvt:memory.width": 32,
+    "tvt:memory.encoder": 64,
+    "tvt:memory.controller": 32,
+    "tvt:memory.hidden": 32,
 }
 _PROBE: Settings = {
     "inner.learning_rate": 0.1,
     "inner.value_learning_rate": 0.1,
     "inner.entropy_cost": 0.0,
     "inner.discount": 0.9,
+    "tvt:inner.learning_rate": 3e-3,
+    "tvt:memory.width": 8,
+    "tvt:memory.encoder": 16,
+    "tvt:memory.controller": 8,
+    "tvt:memory.hidden": 16,
+    "tvt:memory.top_reads": 4,
+    "tvt:network.trunk": (16, 16),
 }
 
 _PRESETS: dict[str, tuple[str, dict[str, Settings]]] = {

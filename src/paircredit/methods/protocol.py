@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
 from paircredit.envs.protocol import Environment
 from paircredit.metagradient.problem import MetaProblem
@@ -16,7 +16,11 @@ from paircredit.types import PyTree, Trajectory
 
 
 class Method(Protocol):
-    """Anything with these members trains in the shared loop."""
+    """Anything with these members trains in the shared loop.
+
+    A method that cannot learn from pieces of episodes also has a class attribute `needs_whole_episodes`, which says
+    why; it is then refused where rollouts are pieces.
+    """
 
     @property
     def episodes(self) -> int:
@@ -33,6 +37,10 @@ class Method(Protocol):
 
     def policy(self, learner: Any, carry: PyTree, observation: PyTree) -> tuple[Float[Array, " A"], PyTree]:
         """Logits of the actions, and the carry for the next step. The rollout does the sampling."""
+        ...
+
+    def remember(self, carry: PyTree, action: Int[Array, ""], reward: Float[Array, ""]) -> PyTree:
+        """The carry after an action was taken and its reward came, for an agent that sees them at its next step."""
         ...
 
     def learn(self, learner: Any, trajectory: Trajectory) -> tuple[Any, PyTree]:

@@ -14,12 +14,14 @@ from paircredit.methods.meta_pwtd import MetaPWTD
 from paircredit.methods.presets import preset_settings
 from paircredit.methods.protocol import Method
 from paircredit.methods.settings import replace_dotted
+from paircredit.methods.tvt import TVT
 
 _METHODS: dict[str, tuple[Callable[..., Any], str]] = {
     "a2c": (A2C, "actor-critic with a fixed λ; the regular return at λ = 1"),
     "h-pwr": (HPWR, "pairwise weighted rewards, handcrafted weights"),
     "meta-pwr": (MetaPWR, "pairwise weighted rewards, weights learned by metagradient"),
     "meta-pwtd": (MetaPWTD, "pairwise weighted TD errors, weights learned by metagradient"),
+    "tvt": (TVT, "value transported along the reads of a reconstructive memory"),
 }
 
 

@@ -12,6 +12,8 @@ from jaxtyping import Array, Float, Key
 from paircredit.envs.protocol import Discrete, EnvSpec, Pixels
 from paircredit.errors import PaircreditError
 from paircredit.networks.actor_critic import PolicyNetwork, ValueNetwork
+from paircredit.networks.embedding import StateEmbedding
+from paircredit.networks.perception import Perception
 from paircredit.networks.spec import NetworkSpec
 from paircredit.networks.tabular import PolicyTable, ValueTable
 from paircredit.types import PyTree
@@ -25,6 +27,13 @@ def num_states(spec: EnvSpec) -> int:
             "but tables need whole numbers (Discrete)."
         )
     return spec.observation.size
+
+
+def perception_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec) -> Any:
+    """From one observation to a vector of `network.trunk[1]` features, for whatever an environment shows."""
+    if isinstance(spec.observation, Pixels):
+        return Perception.random(key, spec.observation, network)
+    return StateEmbedding.random(key, num_states(spec), network)
 
 
 def policy_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale: float) -> Any:

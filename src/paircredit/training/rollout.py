@@ -38,6 +38,7 @@ def collect_episodes(method: Method, learner: Any, env: Environment, key: Key[Ar
         logits, carry = jax.vmap(lambda c, o: method.policy(learner, c, o))(carry, observation)
         actions = jnp.argmax(jnp.where(legal, logits, ILLEGAL_LOGIT) + gumbel, axis=-1)
         state, after = jax.vmap(env.step)(keys, state, actions)
+        carry = jax.vmap(method.remember)(carry, actions, after.reward)
         # Behind the end the final observation stays, so that `observations[n]` of an episode of n steps is the final
         # one.
         observation = _where(running, after.observation, observation)

@@ -124,6 +124,13 @@ def _refuse_what_cannot_start(
             f"There are {len(methods)} methods, {len(envs)} environments and {len(seeds)} seeds; "
             "each member needs one of each."
         )
+    for method, env in zip(methods, envs, strict=True):
+        reason = getattr(method, "needs_whole_episodes", None)
+        if reason and not env.spec.whole_episodes:
+            raise PaircreditError(
+                f"{type(method).__name__} needs whole episodes, but rollouts of {env.spec.name} are pieces of "
+                f"episodes: {reason}."
+            )
     if plan.updates < 1 or total_updates < 0:
         raise PaircreditError(f"A chunk of {plan.updates} updates, {total_updates} in all, cannot be trained.")
     if plan.protocol not in get_args(Protocol):

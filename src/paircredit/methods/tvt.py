@@ -1,0 +1,184 @@
+"""TVT, temporal value transport: memory reads of the distant past carry value back to it as reward."""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from paircredit.envs.protocol import Environment
+from paircredit.estimators import lambda_advantages, recency_window, td_errors, transported_values
+from paircredit.methods.credit import Credit
+from paircredit.methods.inner_loop import InnerLoop, Trained
+from paircredit.methods.memory_losses import (
+    clip_gradient,
+    policy_loss,
+    read_strength_loss,
+    reconstruction_loss,
+    value_loss,
+)
+from paircredit.methods.policy_gradient import over_steps
+from paircredit.networks import MemorySpec, NetworkSpec, ReconstructiveMemory
+from paircredit.networks.reconstructive_memory import RecurrentState, Thought
+from paircredit.types import PyTree, Trajectory
+from paircredit.weights import exponential_weights
+
+
+class TVTLearner(eqx.Module):
+    """The whole agent: perception, controller, memory reader, policy, value and decoders learn together."""
+
+    policy: Trained
+
+
+class TVTCarry(NamedTuple):
+    """What the agent carries while it acts: its recurrent state, the step, and the action and reward before it."""
+
+    state: RecurrentState
+    step: Int[Array, ""]
+    action: Int[Array, ""]
+    reward: Float[Array, ""]
+
+
+class Replay(NamedTuple):
+    """A batch thought through again: the inputs that were told, thoughts, logits and values of all T+1 observations."""
+
+    actions: Int[Array, "B T_plus_1"]
+    rewards: Float[Array, "B T_plus_1"]
+    thoughts: Thought
+    logits: Float[Array, "B T_plus_1 A"]
+    values: Float[Array, "B T_plus_1"]
+
+
+class TVT(eqx.Module):
+    """Recurrent A2C with a reconstructive memory; strong reads of the past transport the reader's value there."""
+
+    inner: InnerLoop = InnerLoop(
+        learning_rate=2e-4, discount=0.92, second_moment_decay=0.95, epsilon=1e-6, initial_scale=1.0
+    )
+    """Learning of the whole agent with one optimiser, so that `value_learning_rate` plays no part (paper, KtD appendix:
+    learning rate, γ, β2 and ε of TVT; the layers start as all others do)."""
+    lambda_: float = 0.92
+    """λ of the returns (paper, KtD appendix)."""
+    threshold: float = 1.0
+    """Read strength above which value is transported (paper, KtD appendix: 1 is the better of 1 and 2)."""
+    alpha: float = 0.9
+    """Share of the value that is transported (TVT, published code)."""
+    value_cost: float = 0.4
+    """Weight of the value loss (TVT, published code)."""
+    picture_cost: float = 50.0
+    """Weight of the mean cross-entropy of a picture's numbers (TVT, published code); a numbered state weighs 1."""
+    read_cost: float = 5e-5
+    """Weight of the read strengths (TVT, published code)."""
+    read_floor: float = 2.0
+    """Read strengths below this cost no less (TVT, published code)."""
+    clip: float = 10.0
+    """Largest number of a gradient with respect to a logit or a value (TVT, published code)."""
+    memory: MemorySpec = eqx.field(static=True, default=MemorySpec())
+    """Sizes of controller, memory and heads (TVT, published code)."""
+    network: NetworkSpec = eqx.field(static=True, default=NetworkSpec())
+    """Sizes of perception, for pictures and numbered states alike (paper, KtD appendix)."""
+
+    needs_whole_episodes: ClassVar[str] = (
+        "value is transported from the end of an episode to its beginning, and its memory starts empty"
+    )
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes each update learns from."""
+        return self.inner.episodes
+
+    def init(self, key: Key[Array, ""], env: Environment) -> TVTLearner:
+        """Fresh networks.
+
+        Raises:
+            PaircreditError: the memory is too small for the environment's episodes.
+        """
+        network = ReconstructiveMemory.random(key, env.spec, self.network, self.memory, self.inner.initial_scale)
+        return TVTLearner(self.inner.trained_policy(network))
+
+    def initial_carry(self, learner: TVTLearner) -> TVTCarry:
+        """An empty memory; no action yet, which counts as action 0, and no reward."""
+        state = learner.policy.parameters.initial_state()
+        none = jnp.zeros((), dtype=jnp.int32)
+        return TVTCarry(state, none, none, jnp.zeros((), dtype=state.content.dtype))
+
+    def policy(self, learner: TVTLearner, carry: TVTCarry, observation: PyTree) -> tuple[Float[Array, " A"], TVTCarry]:
+        """Think about an observation, remember it, and say what to do."""
+        network: ReconstructiveMemory = learner.policy.parameters
+        sensed = network.sense(observation, carry.action, carry.reward)
+        state, thought = network.recall(sensed, carry.state, carry.step)
+        return network.action_logits(thought), carry._replace(state=state, step=carry.step + 1)
+
+    def remember(self, carry: TVTCarry, action: Int[Array, ""], reward: Float[Array, ""]) -> TVTCarry:
+        """The next step is told the action and its reward."""
+        return carry._replace(action=action.astype(carry.action.dtype), reward=reward.astype(carry.reward.dtype))
+
+    def learn(self, learner: TVTLearner, trajectory: Trajectory) -> tuple[TVTLearner, tuple[()]]:
+        """One step of everything along the sum of all losses."""
+        gradients = jax.grad(self.loss)(learner.policy.parameters, trajectory)
+        return TVTLearner(learner.policy.step(self.inner.policy_optimiser, gradients)), ()
+
+    def loss(self, network: ReconstructiveMemory, trajectory: Trajectory) -> Float[Array, ""]:
+        """Policy gradient, value, entropy, reconstruction and read strengths (TVT, published code)."""
+        replay, valid = self.replay(network, trajectory), trajectory.valid
+        advantages, _ = self._advantages(replay, trajectory)
+        targets = advantages + jax.lax.stop_gradient(replay.values)[:, :-1]
+        logits, values = clip_gradient(replay.logits, self.clip), clip_gradient(replay.values, self.clip)
+        acting = policy_loss(
+            logits[:, :-1], trajectory, self.inner.prepare(advantages, trajectory), self.inner.entropy_cost
+        )
+        judging = value_loss(values[:, :-1], targets, valid)
+        reconstruction = reconstruction_loss(
+            network,
+            replay.thoughts.code[:, :-1],
+            jax.tree.map(lambda x: x[:, :-1], trajectory.observations),
+            replay.actions[:, :-1],
+            replay.rewards[:, :-1],
+            valid,
+            self.picture_cost,
+        )
+        reading = read_strength_loss(replay.thoughts.read.strengths[:, :-1], self.read_floor, valid)
+        return acting + self.value_cost * judging + reconstruction + self.read_cost * reading
+
+    def credit(self, learner: TVTLearner, trajectory: Trajectory) -> Credit:
+        """What the actions are credited with: TD errors of rewards with transported value, weighed by (γλ)^(k−t)."""
+        replay = self.replay(learner.policy.parameters, trajectory)
+        advantages, rewards = self._advantages(replay, trajectory)
+        discounts = self.inner.discounts(trajectory)
+        errors = jax.vmap(td_errors)(rewards, replay.values, discounts, trajectory.valid)
+        weights = exponential_weights(errors.shape[1], self.inner.discount, self.lambda_)
+        return Credit(advantages, jnp.broadcast_to(weights, (*errors.shape, errors.shape[1])), errors)
+
+    def replay(self, network: ReconstructiveMemory, trajectory: Trajectory) -> Replay:
+        """A batch again, as it was acted: with the same parameters the same logits."""
+        actions = jnp.where(trajectory.valid, trajectory.actions, 0).astype(jnp.int32)
+        rewards = jnp.where(trajectory.valid, trajectory.rewards, 0.0)
+        actions, rewards = (jnp.pad(x, ((0, 0), (1, 0))) for x in (actions, rewards))
+        thoughts = jax.vmap(network.replay)(trajectory.observations, actions, rewards)
+        logits = over_steps(network.action_logits, thoughts)
+        values = jax.vmap(jax.vmap(network.state_value))(thoughts.code, logits)
+        return Replay(actions, rewards, thoughts, logits, values)
+
+    def bonus(self, replay: Replay, trajectory: Trajectory) -> Float[Array, "B T"]:
+        """The value that is transported to every step of a batch."""
+        window = recency_window(self.inner.discount)
+
+        def of_episode(weights: Array, strengths: Array, values: Array, valid: Array) -> Array:
+            return transported_values(weights, strengths, values, window, self.threshold, self.alpha, valid)
+
+        read = replay.thoughts.read
+        return jax.vmap(of_episode)(
+            read.weights[:, :-1], read.strengths[:, :-1], replay.values[:, :-1], trajectory.valid
+        )
+
+    def _advantages(self, replay: Replay, trajectory: Trajectory) -> tuple[Float[Array, "B T"], Float[Array, "B T"]]:
+        """λ-advantages, and the rewards with transported value that they are made of; no gradient goes in."""
+        replay = jax.lax.stop_gradient(replay)
+        rewards = jnp.where(trajectory.valid, trajectory.rewards, 0.0) + self.bonus(replay, trajectory)
+        advantages = jax.vmap(lambda_advantages, in_axes=(0, 0, 0, None, 0))(
+            rewards, replay.values, self.inner.discounts(trajectory), self.lambda_, trajectory.valid
+        )
+        return advantages, rewards
