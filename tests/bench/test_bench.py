@@ -43,7 +43,7 @@ def test_a_function_is_measured():
 
 def test_the_parts_of_an_update_are_timed(traced):
     row = bench(TINY)
-    assert set(row["parts"]) == {"rollout", "policy", "values", "pair network", "meta", "update alone"}
+    assert set(row["parts"]) == {"rollout", "policy", "values", "weights", "meta", "update alone"}
     assert row["seconds_per_update"] == row["seconds_update_alone"] == 0.5
     assert row["frames_per_second"] == 2 * 2 * 9 / 0.5
     json.dumps(row)

@@ -17,9 +17,13 @@ from paircredit.bench.measure import measure
 from paircredit.envs.registry import make_environment
 from paircredit.errors import PaircreditError
 from paircredit.methods import make_method, meta_learn, replace_dotted
+from paircredit.methods.acting import logits_of_policy
 from paircredit.training.loop import Plan, chunk, learns_weights, start_members
 from paircredit.training.members import member_keys, stack_members
 from paircredit.training.rollout import collect_episodes
+
+_VALUES = ("value", "weighted_value", "redistributed_value")
+"""What value functions are called in learners."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,18 +121,20 @@ def _parts(stacked: Any, envs: Any, state: Any, method: Any) -> Iterator[tuple[s
     learner, trajectory = state.learner, state.trajectory
     yield "rollout", jax.vmap(collect_episodes), (stacked, learner, envs, keys)
 
-    advantages = jnp.zeros_like(trajectory.rewards) + 0.1
-    yield (
-        "policy",
-        jax.vmap(lambda m, p, t, a: m.inner.improve_policy(p, t, a)),
-        (stacked, learner.policy, trajectory, advantages),
-    )
-    values = [name for name in ("value", "weighted_value") if hasattr(learner, name)]
-    yield (
-        "values",
-        jax.vmap(lambda m, vs, t: [m.inner.improve_value(v, t, t.rewards) for v in vs]),
-        (stacked, [getattr(learner, name) for name in values], trajectory),
-    )
+    if type(method).policy is logits_of_policy:  # an agent with memory learns as a whole
+        advantages = jnp.zeros_like(trajectory.rewards) + 0.1
+        yield (
+            "policy",
+            jax.vmap(lambda m, p, t, a: m.inner.improve_policy(p, t, a)),
+            (stacked, learner.policy, trajectory, advantages),
+        )
+    values = [getattr(learner, name) for name in _VALUES if hasattr(learner, name)]
+    if values:
+        yield (
+            "values",
+            jax.vmap(lambda m, vs, t: [m.inner.improve_value(v, t, t.rewards) for v in vs]),
+            (stacked, values, trajectory),
+        )
     learn = jax.vmap(lambda m, s, t: m.learn(s, t))
     if not learns_weights(method):
         yield "update alone", learn, (stacked, learner, trajectory)
@@ -136,11 +142,11 @@ def _parts(stacked: Any, envs: Any, state: Any, method: Any) -> Iterator[tuple[s
     _, kept = jax.jit(learn)(stacked, learner, trajectory)
     cotangent = jnp.ones_like(trajectory.rewards)
 
-    def pair_network(weights: Any, data: Any, received: Any) -> Any:
-        sums, pull = jax.vjp(lambda w: data.weighted_sums(w), weights)
-        return sums, pull(received)
+    def weights_and_back(m: Any, weights: Any, data: Any, received: Any) -> Any:
+        advantages, pull = jax.vjp(lambda w: m.problem().advantages(w, data, None), weights)
+        return advantages, pull(received)
 
-    yield "pair network", jax.vmap(pair_network), (learner.weights.parameters, kept, cotangent)
+    yield "weights", jax.vmap(weights_and_back), (stacked, learner.weights.parameters, kept, cotangent)
     yield "meta", jax.vmap(meta_learn), (stacked, learner, kept, trajectory)
 
     def update(m: Any, s: Any, t: Any) -> Any:
