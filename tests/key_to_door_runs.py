@@ -29,6 +29,7 @@ def write_method(
     arrays: Mapping[str, np.ndarray] | None = None,
     name: str | None = None,
     noise: float = 0.0,
+    less_apples: bool = False,
     **spec: Any,
 ) -> None:
     """A run of one method.
@@ -46,6 +47,7 @@ def write_method(
         arrays: beside the seeds and labels of the members.
         name: of the run, unless it is that of role and label.
         noise: deviation of the door reward's rows.
+        less_apples: half of the usual apples are found.
         spec: further entries of the spec.
     """
     name = name or f"{role}-{label}"
@@ -62,7 +64,7 @@ def write_method(
         for member, (setting, more, seed, jump) in enumerate(members):
             learned = float(np.mean(np.arange(update, update + stride) >= jump))
             door = 10 * learned + noise * float(generator.normal())
-            apples = setting.mean * 10 * update / updates
+            apples = setting.mean * (5 if less_apples else 10) * update / updates
             rows.append(
                 {"member": member, "seed": seed, **setting._asdict(), **more, "update": update}
                 | {"episodes": update * EPISODES, "frames": update * EPISODES * phases.steps}

@@ -181,5 +181,51 @@ class TestWeights:
             assert verdict(tmp_path / name, "K4").status == "not judged"
 
 
+class TestOtherMethods:
+    """K2; door rewards jump from 0 to 10, so that who jumps earlier has more of it at a given time."""
+
+    def write(self, folder: Path, seeds: int = 5, **middles: float) -> None:
+        write_central(folder, **{"a2c": 360.0, "h_pwr": 60.0, "meta_pwr": 150.0, "meta_pwtd": 370.0})
+        for label, middle in ({"rgm": 300.0, "tvt": math.inf, "a2c_rr": math.inf} | middles).items():
+            write_method(folder, label.replace("_", "-"), {CENTRAL: spread(middle, seeds)}, less_apples=label == "rgm")
+
+    def test_holds(self, tmp_path: Path) -> None:
+        self.write(tmp_path)
+        found = verdict(tmp_path, "K2")
+        assert found.status == "holds" and "RGM is 3 of 7" in found.measured
+        assert "TVT is slower than A2C" in found.measured
+
+    def test_fails_when_tvt_learns_fast(self, tmp_path: Path) -> None:
+        self.write(tmp_path, tvt=100.0)
+        found = verdict(tmp_path, "K2")
+        assert found.status == "fails" and "TVT is faster than A2C" in found.measured
+
+    def test_fails_when_rgm_is_behind_another(self, tmp_path: Path) -> None:
+        self.write(tmp_path, rgm=math.inf)
+        found = verdict(tmp_path, "K2")
+        assert found.status == "fails" and "not third" in found.measured
+
+    def test_fails_when_rgm_is_before_meta_pwr(self, tmp_path: Path) -> None:
+        write_central(tmp_path, a2c=380.0, h_pwr=60.0, meta_pwr=399.0, meta_pwtd=390.0)
+        for label, middle in {"rgm": 300.0, "tvt": math.inf, "a2c-rr": math.inf}.items():
+            write_method(tmp_path, label, {CENTRAL: spread(middle)}, less_apples=label == "rgm")
+        found = verdict(tmp_path, "K2")
+        assert found.status == "fails" and "RGM is 2 of 7" in found.measured
+
+    def test_fails_when_rgm_is_good_overall(self, tmp_path: Path) -> None:
+        write_central(tmp_path, a2c=380.0)
+        for label, middle in {"rgm": 300.0, "tvt": math.inf, "a2c-rr": math.inf}.items():
+            write_method(tmp_path, label, {CENTRAL: spread(middle)})
+        assert verdict(tmp_path, "K2").status == "fails"
+
+    def test_is_left_open(self, tmp_path: Path) -> None:
+        write_central(tmp_path)
+        assert "no runs of RGM, TVT, A2C-RR" in verdict(tmp_path, "K2").measured
+        self_made = tmp_path / "few"
+        self.write(self_made, seeds=3)
+        found = verdict(self_made, "K2")
+        assert found.status == "not judged" and "RGM, TVT, A2C-RR with fewer than 5 seeds" in found.measured
+
+
 def test_nothing_is_judged_without_runs() -> None:
     assert {found.status for found in judge_all([]) if found.id.startswith("K")} == {"not judged"}

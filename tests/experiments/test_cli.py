@@ -165,7 +165,18 @@ def test_nan_rewards_stop_training_with_a_sentence_and_are_on_record(run_cli, tm
 def test_claims_report_and_figures_on_a_reproduction(run_cli, reproduction, tmp_path: Path) -> None:
     code, out, _ = run_cli("claims", reproduction.folder)
     assert code == 0
-    assert [line.split()[0] for line in out.splitlines()] == ["U1", "D1", "D2", "D3", "D4", "D5", "K1", "K3", "K4"]
+    assert [line.split()[0] for line in out.splitlines()] == [
+        "U1",
+        "D1",
+        "D2",
+        "D3",
+        "D4",
+        "D5",
+        "K1",
+        "K2",
+        "K3",
+        "K4",
+    ]
     page = tmp_path / "report.html"
     assert run_cli("report", reproduction.folder, "--out", page)[0] == 0
     text = page.read_text()

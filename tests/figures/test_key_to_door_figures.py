@@ -12,7 +12,15 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from paircredit.analysis.key_to_door_results import CENTRAL, SEARCH, SWITCHES, Setting, all_curves, handcrafted
+from paircredit.analysis.key_to_door_results import (
+    CENTRAL,
+    SEARCH,
+    SEARCHES,
+    SWITCHES,
+    Setting,
+    all_curves,
+    handcrafted,
+)
 from paircredit.analysis.statistics import mean_interval
 from paircredit.figures import FIGURES, TABLES, to_svg
 from paircredit.figures.key_to_door_curves import BEST, MOST_POINTS, arrange, thinned
@@ -45,6 +53,11 @@ def write_all(folder: Path) -> list[Run]:
         (CENTRAL, (("switch", name),)): spread(middle, SEEDS) for name, middle in (("b", 200.0), ("default", 100.0))
     }
     write_method(folder, "meta-pwr", tried, role=SWITCHES, stride=20)
+    for label in ("rgm", "tvt"):
+        combinations = {
+            (CENTRAL, (("tried", f"rate {rate}"),)): spread(middle, SEEDS) for rate, middle in ((1, 90.0), (2, 200.0))
+        }
+        write_method(folder, label, combinations, role=SEARCHES, stride=20)
     return find_runs(folder)
 
 
@@ -80,7 +93,7 @@ class TestAll:
         assert next(spec for spec in FIGURES if spec.name == name).draw([]) is None
 
     def test_tables_are_none_without_runs(self) -> None:
-        assert [spec.build([]) for spec in TABLES if spec.name.startswith("key-to-door")] == [None] * 3
+        assert [spec.build([]) for spec in TABLES if spec.name.startswith("key-to-door")] == [None] * 4
 
 
 class TestCurves:
@@ -223,6 +236,12 @@ class TestSearchAndSwitches:
         assert "never" not in [text.get_text() for text in left.texts]
         assert [row["switch"] for row in table("switches", runs)] == ["default", "b"]
         assert f"{frames(400) / 1e6:.3g} M frames" in right.get_xlabel()
+
+    def test_searches_go_method_by_method(self, runs: list[Run]) -> None:
+        left, _ = draw("searches", runs).axes
+        assert [text.get_text() for text in left.get_yticklabels()] == ["rate 1", "rate 2"] * 2
+        found = [(row["method"], row["tried"]) for row in table("searches", runs)]
+        assert found == [(method, f"rate {rate}") for method in ("RGM", "TVT") for rate in (1, 2)]
 
     def test_switches_at_given_frames(self, tmp_path: Path) -> None:
         """With 20 M frames per member all given numbers of frames have a column."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from paircredit.analysis.baseline_claims import BASELINE_CLAIMS
 from paircredit.analysis.key_to_door_claims import KEY_TO_DOOR_CLAIMS
 from paircredit.analysis.tabular_claims import TABULAR_CLAIMS
 from paircredit.analysis.verdicts import Claim, Status, Verdict
@@ -11,7 +12,10 @@ from paircredit.runs.read import Run
 
 __all__ = ["CLAIMS", "Claim", "Status", "Verdict", "judge_all"]
 
-CLAIMS: tuple[Claim, ...] = (*TABULAR_CLAIMS, *KEY_TO_DOOR_CLAIMS)
+CLAIMS: tuple[Claim, ...] = (
+    *TABULAR_CLAIMS,
+    *sorted((*KEY_TO_DOOR_CLAIMS, *BASELINE_CLAIMS), key=lambda claim: claim.id),
+)
 
 
 def judge_all(runs: Sequence[Run]) -> list[Verdict]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from paircredit.analysis.key_to_door_results import (
     CENTRAL,
+    CORE,
     FAR,
-    LABELS,
     LEARNED,
     METHODS,
     NEAR,
@@ -59,7 +59,7 @@ class Baseline:
 
 def _central_order(runs: Sequence[Run]) -> tuple[Status, str]:
     methods = {curves.label: curves for curves in all_curves(runs) if curves.setting == CENTRAL}
-    missing = [title(label) for label in LABELS if label not in methods]
+    missing = [title(label) for label in CORE if label not in methods]
     if missing:
         return "not judged", f"There are no runs of {', '.join(missing)} at {CENTRAL.text()}."
     baseline = _best_a2c(runs, methods["a2c"])
@@ -72,10 +72,10 @@ def _central_order(runs: Sequence[Run]) -> tuple[Status, str]:
     handcrafted, learned, errors = methods["h-pwr"], methods["meta-pwr"], methods["meta-pwtd"]
     if not np.isfinite(_median(handcrafted, OPTIMAL).estimate):
         return "not judged", f"Not even H-PWR reaches a door reward of {OPTIMAL:g}; train longer."
-    second = _order(learned, baseline.curves, LEARNED)
+    second = order_of(learned, baseline.curves, LEARNED)
     if second == "open":
         return "not judged", f"Neither Meta-PWR nor A2C reaches a door reward of {LEARNED:g}; train longer."
-    first = {label: _order(handcrafted, methods[label], OPTIMAL) for label in methods if label != "h-pwr"}
+    first = {label: order_of(handcrafted, methods[label], OPTIMAL) for label in methods if label != "h-pwr"}
     reached = np.isfinite(frames_to(errors, OPTIMAL))
     arrives = bool(np.isfinite(_median(errors, OPTIMAL).estimate))
     good = "contradicted" not in first.values() and second == "holds" and arrives
@@ -140,7 +140,7 @@ def _median(curves: Curves, threshold: float) -> Interval:
     return median_of_times(frames_to(curves, threshold))
 
 
-def _order(fast: Curves, slow: Curves, threshold: float) -> Order:
+def order_of(fast: Curves, slow: Curves, threshold: float) -> Order:
     """Whether the one is faster than the other, by the interval of the difference of their medians."""
     difference = compare_times(fast, slow, threshold)
     if difference is None:
@@ -185,7 +185,7 @@ def _order_everywhere(runs: Sequence[Run]) -> tuple[Status, str]:
 
 def _ranking(handcrafted: Curves, learned: Curves, regular: Curves) -> Order:
     """How the order of all three stands in a setting: it holds where both neighbours are in order."""
-    first, second = _order(handcrafted, learned, LEARNED), _order(learned, regular, LEARNED)
+    first, second = order_of(handcrafted, learned, LEARNED), order_of(learned, regular, LEARNED)
     if "contradicted" in (first, second):
         return "contradicted"
     if second == "open":

@@ -20,12 +20,19 @@ from paircredit.runs.query import query_metrics
 from paircredit.runs.read import Run, read_run
 from paircredit.weights import handcrafted_weights
 
-METHODS, SEARCH, SWITCHES = "key-to-door", "key-to-door-search", "key-to-door-switches"
-"""Roles of runs: all methods; A2C over λ and learning rates; one open choice at a time."""
-VARIANTS = {METHODS: (), SEARCH: ("lambda", "learning_rate"), SWITCHES: ("switch",)}
+METHODS, SEARCH, SEARCHES, SWITCHES = (
+    "key-to-door",
+    "key-to-door-search",
+    "key-to-door-searches",
+    "key-to-door-switches",
+)
+"""Roles of runs: all methods; A2C over λ and learning rates; the others over theirs; one open choice at a time."""
+VARIANTS = {METHODS: (), SEARCH: ("lambda", "learning_rate"), SEARCHES: ("tried",), SWITCHES: ("switch",)}
 """What tells members of a role apart, beside the setting and the seed."""
 
-LABELS = ("a2c", "h-pwr", "meta-pwr", "meta-pwtd")
+CORE = ("a2c", "h-pwr", "meta-pwr", "meta-pwtd")
+"""The paper's own methods, and what they are built on."""
+LABELS = (*CORE, "meta-lambda", "rgm", "a2c-rr", "tvt", "synthetic-returns")
 """Methods in the order in which they are shown; others come behind them, by name."""
 TITLES = {
     "a2c": "A2C",
@@ -36,6 +43,7 @@ TITLES = {
     "rgm": "RGM",
     "a2c-rr": "A2C-RR",
     "tvt": "TVT",
+    "synthetic-returns": "Synthetic Returns",
 }
 QUANTITIES = ("episode_return", "apple_reward", "door_reward", "key_rate")
 
@@ -251,6 +259,13 @@ def final_values(curves: Curves, quantity: str) -> np.ndarray:
     edges = curves.edges
     late = edges[1:] > edges[-1] - LAST_SHARE * (edges[-1] - edges[0]) + 1e-9
     return np.average(curves.values[quantity][:, late], axis=1, weights=np.diff(edges)[late])
+
+
+def value_at(curves: Curves, quantity: str, frames: float) -> np.ndarray:
+    """A quantity's mean over the last tenth of the first so many frames, for every seed, [N]."""
+    ends = curves.edges * curves.frames_per_episode
+    chosen = (ends[1:] > (1 - LAST_SHARE) * frames + 1e-6) & (ends[:-1] < frames - 1e-6)
+    return np.average(curves.values[quantity][:, chosen], axis=1, weights=np.diff(ends)[chosen])
 
 
 def door_reward_at(curves: Curves, frames: float) -> np.ndarray | None:

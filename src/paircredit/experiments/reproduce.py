@@ -11,6 +11,7 @@ from paircredit.experiments.dag import dag
 from paircredit.experiments.dag_switches import dag_switches
 from paircredit.experiments.diagnostic_runs import run_credit, run_umbrella_variance
 from paircredit.experiments.key_to_door import central, hard, key_to_door, search, switches
+from paircredit.experiments.key_to_door_baselines import baselines, searches
 from paircredit.experiments.progress import Progress, Silent
 from paircredit.experiments.spec import CreditSpec, Experiment, RunSpec, TrainingSpec, as_json, from_json, kind_of
 from paircredit.experiments.training_run import run_training
@@ -27,9 +28,11 @@ _EXPERIMENTS = {
     "dag": (dag, "weights in a DAG of decisions: heat maps, speed of learning, masked values, estimator quality"),
     "dag-switches": (dag_switches, "what the paper leaves open about the DAG, tried one switch at a time"),
     "key-to-door": (key_to_door, "all methods in the nine settings of Key-to-Door, deterministic and with slips"),
+    "key-to-door-baselines": (baselines, "Meta-λ(s), RGM, A2C-RR, TVT and Synthetic Returns in Key-to-Door"),
     "key-to-door-central": (central, "all methods in Key-to-Door where the paper tuned them (minutes on a GPU)"),
     "key-to-door-hard": (hard, "A2C and Meta-PWR in the noisiest Key-to-Door"),
     "key-to-door-search": (search, "λ and learning rate of A2C in Key-to-Door"),
+    "key-to-door-searches": (searches, "the other methods' hyperparameters in Key-to-Door, as the appendix searched"),
     "key-to-door-switches": (switches, "what the paper leaves open about Meta-PWR in Key-to-Door"),
     "umbrella": (umbrella, "variance of the decision's advantage in the umbrella MDP"),
 }

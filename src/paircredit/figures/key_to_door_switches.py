@@ -1,4 +1,4 @@
-"""What the paper leaves open about Key-to-Door, tried one switch at a time."""
+"""Settings tried side by side in Key-to-Door: what the paper leaves open, and the searches of its appendix."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from paircredit.analysis.key_to_door_results import (
     LEARNED,
     SWITCHES,
+    VARIANTS,
     Curves,
     all_curves,
     door_reward_at,
@@ -31,9 +32,9 @@ DEFAULT = "default"
 
 
 @styled
-def draw(runs: Sequence[Run]) -> Figure | None:
+def draw(runs: Sequence[Run], role: str = SWITCHES) -> Figure | None:
     """Frames to a door reward of 9 on the left; on the right the door reward at the end of the shortest training."""
-    found = _found(runs)
+    found = _found(runs, role)
     if not found:
         return None
     look = looks(method_labels(runs))
@@ -62,15 +63,15 @@ def draw(runs: Sequence[Run]) -> Figure | None:
     return figure
 
 
-def table(runs: Sequence[Run]) -> Table | None:
-    """A row per method and switch."""
-    found = _found(runs)
+def table(runs: Sequence[Run], role: str = SWITCHES) -> Table | None:
+    """A row per method and setting."""
+    found = _found(runs, role)
     if not found:
         return None
     longest = max(curves.trained for curves in found)
     given = [frames for frames in GIVEN_FRAMES if frames <= longest]
     columns = (
-        Column("switch", "switch"),
+        Column(VARIANTS[role][0], VARIANTS[role][0]),
         Column("method", "method"),
         Column("seeds", "seeds"),
         Column("trained_frames", "frames trained", ",.0f"),
@@ -101,9 +102,9 @@ def _row(curves: Curves, given: Sequence[float]) -> tuple[Cell, ...]:
     )
 
 
-def _found(runs: Sequence[Run]) -> list[Curves]:
+def _found(runs: Sequence[Run], role: str) -> list[Curves]:
     """By method; of each, what everything is compared with first."""
-    found = all_curves(runs, SWITCHES)
+    found = all_curves(runs, role)
     setting = pick_setting([curves.setting for curves in found])
     own = [curves for curves in found if curves.setting == setting]
     order = method_labels(runs)

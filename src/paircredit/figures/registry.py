@@ -8,6 +8,7 @@ from functools import partial
 
 from matplotlib.figure import Figure
 
+from paircredit.analysis.key_to_door_results import SEARCHES
 from paircredit.figures import (
     dag_curves,
     dag_episodes,
@@ -215,6 +216,13 @@ FIGURES: tuple[FigureSpec, ...] = (
         "itself, at the end of the shortest training, averaged over seeds. The paper does not state these choices.",
         key_to_door_switches.draw,
     ),
+    FigureSpec(
+        "key-to-door-searches",
+        "Key-to-Door: the other methods' hyperparameters",
+        "All combinations that the paper's appendix searched for each method, drawn as in the figure before. The paper "
+        "names the best and does not show the search.",
+        partial(key_to_door_switches.draw, role=SEARCHES),
+    ),
 )
 
 TABLES: tuple[TableSpec, ...] = (
@@ -266,5 +274,11 @@ TABLES: tuple[TableSpec, ...] = (
         "Each row changes one switch. Frames to a door reward of 9 are medians over seeds with 95 % bootstrap "
         "intervals; door rewards at given frames are means over the last 320 episodes and over seeds.",
         key_to_door_switches.table,
+    ),
+    TableSpec(
+        "key-to-door-searches",
+        "Key-to-Door: the other methods' hyperparameters",
+        "A row per combination; columns as in the table before.",
+        partial(key_to_door_switches.table, role=SEARCHES),
     ),
 )

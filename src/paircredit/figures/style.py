@@ -9,21 +9,48 @@ from typing import Any, NamedTuple
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-COLOURS = {"regular": "#4d4d4d", "a2c": "#4d4d4d", "h-pwr": "#d55e00", "meta-pwr": "#0072b2", "meta-pwtd": "#009e73"}
+COLOURS = {
+    "regular": "#4d4d4d",
+    "a2c": "#4d4d4d",
+    "h-pwr": "#d55e00",
+    "meta-pwr": "#0072b2",
+    "meta-pwtd": "#009e73",
+    "meta-lambda": "#8c6d31",
+    "rgm": "#cc79a7",
+    "a2c-rr": "#e69f00",
+    "tvt": "#7a5195",
+    "synthetic-returns": "#56b4e9",
+}
 """Of the Okabe–Ito palette, which colour-blind people can tell apart; keys are labels of runs. A2C is what the regular
 return is in the evaluation of the DAG."""
-MARKERS = {"regular": "o", "a2c": "o", "h-pwr": "s", "meta-pwr": "^", "meta-pwtd": "D"}
+MARKERS = {
+    "regular": "o",
+    "a2c": "o",
+    "h-pwr": "s",
+    "meta-pwr": "^",
+    "meta-pwtd": "D",
+    "meta-lambda": "v",
+    "rgm": "P",
+    "a2c-rr": "X",
+    "tvt": "<",
+    "synthetic-returns": ">",
+}
 LINES: dict[str, Any] = {
     "regular": {"linestyle": "-", "linewidth": 2.4},
     "a2c": {"linestyle": "-", "linewidth": 2.4},
     "h-pwr": {"linestyle": (0, (5, 3)), "linewidth": 1.9},
     "meta-pwr": {"linestyle": (0, (1, 1.5)), "linewidth": 2.1},
     "meta-pwtd": {"linestyle": "-", "linewidth": 1.6},
+    "meta-lambda": {"linestyle": (0, (7, 2)), "linewidth": 1.7},
+    "rgm": {"linestyle": (0, (3, 1, 1, 1)), "linewidth": 1.7},
+    "a2c-rr": {"linestyle": (0, (4, 1.5)), "linewidth": 1.7},
+    "tvt": {"linestyle": (0, (6, 1, 1, 1, 1, 1)), "linewidth": 1.7},
+    "synthetic-returns": {"linestyle": (0, (2, 1)), "linewidth": 1.7},
 }
 """Of curves: where several lie on each other, all of them can be seen."""
-_SPARE_COLOURS = ("#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#8c6d31", "#a50026")
-_SPARE_MARKERS = ("v", "P", "X", "<", ">", "p")
-_SPARE_DASHES = ((0, (7, 2)), (0, (3, 1, 1, 1)), (0, (4, 1.5)), (0, (6, 1, 1, 1, 1, 1)), (0, (2, 1)), (0, (9, 3)))
+_SPARE_COLOURS = ("#a50026", "#1b7837", "#f768a1", "#01665e")
+_SPARE_MARKERS = ("p", "h", "d", "*")
+_SPARE_DASHES = ((0, (9, 3)), (0, (8, 2, 2, 2)), (0, (3, 2)), (0, (1, 2)))
 """For methods that have no colour of their own."""
 QUIET = "#8a8a8a"
 """For lines that help reading and for what belongs to no method of the evaluation."""
