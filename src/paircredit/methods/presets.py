@@ -27,6 +27,9 @@ _KEY_TO_DOOR_PAPER: Settings = {
     "outer.lambda_": 1.0,
     "network.lag": "scalar",
     "a2c:lambda_": 0.5,
+    "a2c-rr:inner.discount": 0.92,
+    "a2c-rr:lambda_": 0.5,
+    "a2c-rr:prediction.learning_rate": 1e-4,
 }
 _KEY_TO_DOOR: Settings = {
     **_KEY_TO_DOOR_PAPER,
@@ -43,6 +46,9 @@ _KEY_TO_DOOR_SMALL: Settings = {
     "network.picture_width": 64,
     "network.trunk": (64, 64),
     "network.pair_width": 32,
+    "a2c-rr:prediction.learning_rate": 1e-3,
+    "a2c-rr:prediction.width": 64,
+    "a2c-rr:prediction.cells": 16,
 }
 _PROBE: Settings = {
     "inner.learning_rate": 0.1,
