@@ -29,7 +29,6 @@ _KEY_TO_DOOR_PAPER: Settings = {
     "a2c:lambda_": 0.5,
     "a2c-rr:inner.discount": 0.92,
     "a2c-rr:lambda_": 0.5,
-    "a2c-rr:prediction.learning_rate": 1e-4,
 }
 _KEY_TO_DOOR: Settings = {
     **_KEY_TO_DOOR_PAPER,
@@ -55,6 +54,10 @@ _PROBE: Settings = {
     "inner.value_learning_rate": 0.1,
     "inner.entropy_cost": 0.0,
     "inner.discount": 0.9,
+    "a2c-rr:prediction.learning_rate": 3e-3,
+    "a2c-rr:prediction.width": 32,
+    "a2c-rr:prediction.cells": 8,
+    "a2c-rr:network.trunk": (16, 16),
 }
 
 _PRESETS: dict[str, tuple[str, dict[str, Settings]]] = {

@@ -38,8 +38,8 @@ class PredictionState(eqx.Module):
 class ReturnPrediction(eqx.Module):
     """Hyperparameters of the return predictor and of its training."""
 
-    learning_rate: float = 1e-3
-    """Step size (paper, KtD appendix: 1e-4; ours on tables, whose policies take larger steps, too)."""
+    learning_rate: float = 1e-4
+    """Step size (paper, KtD appendix)."""
     second_moment_decay: float = 0.999
     """β2 of Adam (paper, KtD appendix)."""
     epsilon: float = 1e-8
