@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from paircredit.errors import unknown_name
 from paircredit.estimators.shapes import expect_shape, trajectory_length, valid_steps
@@ -28,8 +29,9 @@ def prediction_differences(
     """
     length = trajectory_length("predictions", predictions)
     mask = valid_steps(valid, length)
-    seen = jnp.where(mask, predictions, 0.0)
-    return jnp.where(mask, seen - jnp.concatenate([jnp.zeros_like(seen[:1]), seen[:-1]]), 0.0)
+    newest = _newest_valid(mask)
+    standing = jnp.where(newest >= 0, jnp.where(mask, predictions, 0.0)[newest], 0.0)
+    return standing - jnp.concatenate([jnp.zeros_like(standing[:1]), standing[:-1]])
 
 
 def redistribute(
@@ -58,8 +60,12 @@ def redistribute(
         return differences + jnp.where(mask, missing / jnp.maximum(jnp.sum(mask), 1).astype(rewards.dtype), 0.0)
     if compensation != "last":
         raise unknown_name("compensation", compensation, ("last", "spread", "none"))
-    last = mask & ~jnp.concatenate([mask[1:], jnp.zeros((1,), dtype=bool)])
-    return differences + jnp.where(last, missing, 0.0)
+    return differences + jnp.where(jnp.arange(length) == _newest_valid(mask)[-1], missing, 0.0)
+
+
+def _newest_valid(mask: Bool[Array, " T"]) -> Int[Array, " T"]:
+    """The number of the last valid step up to each step; −1 where there was none."""
+    return jax.lax.cummax(jnp.where(mask, jnp.arange(mask.shape[0]), -1))
 
 
 def prediction_quality(
