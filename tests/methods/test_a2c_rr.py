@@ -20,7 +20,17 @@ from paircredit.methods import A2C, A2CRR, InnerLoop, ReturnPrediction, make_met
 from paircredit.methods.replay import Episodes, Replay
 from paircredit.networks import NetworkSpec
 from paircredit.runs import read_run
-from paircredit.training import Plan, collect_episodes, memory, train
+from paircredit.training import (
+    Plan,
+    collect_episodes,
+    member_keys,
+    memory,
+    run_chunk,
+    stack_members,
+    start_members,
+    train,
+)
+from tests.methods.test_key_to_door_methods import quick_programs  # noqa: F401  (a fixture)
 from tests.sentences import refused
 
 TINY = NetworkSpec(filters=(2, 2), picture_width=6, trunk=(6, 5), pair_width=8, precision="float32")
@@ -302,7 +312,7 @@ class TestPresets:
 
 
 class TestKeyToDoor:
-    @pytest.mark.usefixtures("quick_compilation")
+    @pytest.mark.usefixtures("quick_programs")
     def test_members_learn_in_one_program_and_keep_their_pictures(self):
         env = KeyToDoorConfig(key_steps=4, apple_steps=6, door_steps=4, fewest_apples=19)
         envs = [env.build(), dataclasses.replace(env, mean=2.0, variance=4.0, slip=0.1).build()]
@@ -312,21 +322,15 @@ class TestKeyToDoor:
             "a2c-rr",
         )
         members = [replace_dotted(base, {"prediction.learning_rate": rate}, "a2c-rr") for rate in (0.0, 1e-2)]
-        summaries = []
-        state = train(members, envs, [0, 0], Plan(updates=3), 3, on_chunk=lambda c: summaries.append(c.summaries))
-        assert all(np.isfinite(x).all() for x in summaries[0].values())
+        methods, envs, plan = stack_members(members), stack_members(envs), Plan(updates=3)
+        state = start_members(methods, envs, plan, member_keys([0, 0]))
+        before = jax.device_get(state.learner.predictor.parameters)
+        state, summaries = run_chunk(methods, envs, plan, state)
+        assert all(np.isfinite(x).all() for x in summaries.values())
         predictor = state.learner.predictor
-        fresh = jax.vmap(lambda key: base.init(jax.random.split(key, 3)[0], envs[0]).predictor.parameters)(
-            jnp.stack([jax.random.key(0)] * 2)
-        )
-        moved = [
-            max(
-                float(jnp.abs(a[m] - b[m]).max())
-                for a, b in zip(jax.tree.leaves(predictor.parameters), jax.tree.leaves(fresh), strict=True)
-            )
-            for m in range(2)
-        ]
-        assert moved[0] < 1e-5 and 1e-2 < moved[1] < 1, "each by its own learning rate"
+        pairs = zip(jax.tree.leaves(before), jax.tree.leaves(predictor.parameters), strict=True)
+        moved = np.max([np.abs(a - b).reshape(2, -1).max(axis=1) for a, b in pairs], axis=0)
+        assert moved[0] == 0 and 1e-2 < moved[1] < 1, "each by its own learning rate"
         replay: Replay = predictor.state.replay
         assert (np.asarray(replay.stored) == 9).all()
         pixels = np.asarray(replay.episodes.observations.pixels)

@@ -6,6 +6,7 @@ import pytest
 
 from paircredit.methods import (
     A2C,
+    A2CRR,
     HPWR,
     InnerLoop,
     MetaPWR,
@@ -19,7 +20,9 @@ from paircredit.methods import registry as registry_module
 from tests.sentences import refused
 
 
-@pytest.mark.parametrize("name, kind", [("a2c", A2C), ("h-pwr", HPWR), ("meta-pwr", MetaPWR), ("meta-pwtd", MetaPWTD)])
+@pytest.mark.parametrize(
+    "name, kind", [("a2c", A2C), ("a2c-rr", A2CRR), ("h-pwr", HPWR), ("meta-pwr", MetaPWR), ("meta-pwtd", MetaPWTD)]
+)
 def test_names(name, kind):
     assert isinstance(make_method(name), kind)
     assert methods()[name] and "\n" not in methods()[name]

@@ -123,7 +123,7 @@ def _parts(stacked: Any, envs: Any, state: Any, method: Any) -> Iterator[tuple[s
         jax.vmap(lambda m, p, t, a: m.inner.improve_policy(p, t, a)),
         (stacked, learner.policy, trajectory, advantages),
     )
-    values = [name for name in ("value", "weighted_value") if hasattr(learner, name)]
+    values = [name for name in ("value", "weighted_value", "redistributed_value") if hasattr(learner, name)]
     yield (
         "values",
         jax.vmap(lambda m, vs, t: [m.inner.improve_value(v, t, t.rewards) for v in vs]),

@@ -30,7 +30,7 @@ def additive_scan(
         memory = memory + jax.nn.sigmoid(memory @ weight + bias) * candidate
         return memory, memory
 
-    return jax.lax.scan(step, start, candidates, unroll=_unroll())[1]
+    return jax.lax.scan(step, start, candidates, unroll=unroll())[1]
 
 
 def _forward(candidates: Array, weight: Array, bias: Array, start: Array) -> tuple[Array, tuple[Array, ...]]:
@@ -49,12 +49,13 @@ def _backward(kept: tuple[Array, ...], received: Array) -> tuple[Array, Array, A
         total = later + own
         return total + (total * slope) @ weight.T, total
 
-    d_start, totals = jax.lax.scan(step, jnp.zeros_like(start), (received, slopes), reverse=True, unroll=_unroll())
+    d_start, totals = jax.lax.scan(step, jnp.zeros_like(start), (received, slopes), reverse=True, unroll=unroll())
     through_gates = totals * slopes
     return totals * gates, before.T @ through_gates, jnp.sum(through_gates, axis=0), d_start
 
 
-def _unroll() -> int:
+def unroll() -> int:
+    """Steps per iteration of the compiled loop."""
     return UNROLL if jax.default_backend() == "gpu" else 1
 
 
