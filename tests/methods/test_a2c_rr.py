@@ -127,6 +127,30 @@ class TestAgainstA2C:
 
 
 @pytest.mark.usefixtures("quick_compilation")
+def test_padding_may_hold_anything(dag):
+    """Two episodes are shorter; what stands behind their ends changes nothing anywhere in the learner."""
+    learner, trajectory = dag
+    valid = trajectory.valid & (jnp.arange(4) < jnp.array([2, 4, 1, 4, 4, 4])[:, None])
+    after = [
+        learn(
+            method(**{"inner.standardise": True}),
+            learner,
+            dataclasses.replace(
+                trajectory,
+                valid=valid,
+                rewards=jnp.where(valid, trajectory.rewards, anything),
+                actions=jnp.where(valid, trajectory.actions, action),
+            ),
+        )
+        for anything, action in ((0.0, 0), (np.nan, 1))
+    ]
+    for part in ("policy", "value", "redistributed_value", "largest", "quality"):
+        assert same(*(getattr(each, part) for each in after))
+        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(getattr(after[1], part)))
+    assert same(*(each.predictor.parameters for each in after))
+
+
+@pytest.mark.usefixtures("quick_compilation")
 class TestCredit:
     @pytest.mark.parametrize("mix", [0.0, 0.3, 1.0])
     def test_weights_times_signal_are_the_advantages(self, dag, mix):
