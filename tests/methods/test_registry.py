@@ -6,6 +6,7 @@ import pytest
 
 from paircredit.methods import (
     A2C,
+    A2CRR,
     HPWR,
     TVT,
     InnerLoop,
@@ -21,7 +22,8 @@ from tests.sentences import refused
 
 
 @pytest.mark.parametrize(
-    "name, kind", [("a2c", A2C), ("h-pwr", HPWR), ("meta-pwr", MetaPWR), ("meta-pwtd", MetaPWTD), ("tvt", TVT)]
+    "name, kind",
+    [("a2c", A2C), ("a2c-rr", A2CRR), ("h-pwr", HPWR), ("meta-pwr", MetaPWR), ("meta-pwtd", MetaPWTD), ("tvt", TVT)],
 )
 def test_names(name, kind):
     assert isinstance(make_method(name), kind)

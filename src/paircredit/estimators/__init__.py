@@ -1,6 +1,12 @@
 """Advantage estimators: pure functions of one trajectory, differentiable, padding-aware."""
 
 from paircredit.estimators.pairwise import pairwise_sum, pwr, pwtd
+from paircredit.estimators.redistribution import (
+    mix_advantages,
+    prediction_differences,
+    prediction_quality,
+    redistribute,
+)
 from paircredit.estimators.returns import discounted_returns, lambda_advantages, td_errors
 from paircredit.estimators.standardise import standardise
 from paircredit.estimators.transport import recency_window, transported_values
@@ -8,10 +14,14 @@ from paircredit.estimators.transport import recency_window, transported_values
 __all__ = [
     "discounted_returns",
     "lambda_advantages",
+    "mix_advantages",
     "pairwise_sum",
+    "prediction_differences",
+    "prediction_quality",
     "pwr",
     "pwtd",
     "recency_window",
+    "redistribute",
     "standardise",
     "td_errors",
     "transported_values",

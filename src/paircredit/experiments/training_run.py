@@ -30,6 +30,7 @@ from paircredit.runs.folder import RunWriter, rounded
 from paircredit.runs.read import read_arrays, read_run
 from paircredit.runs.trees import tree_sum
 from paircredit.training import Chunk, LoopState, Plan, even_chunks, learns_weights, stack_members, states_like, train
+from paircredit.training.memory import refuse_learners_too_large
 from paircredit.weights import FixedTable, SigmoidTable, handcrafted_weights
 
 LARGEST_CHUNK, LARGEST_CHUNK_OF_NETWORKS = 250, 50
@@ -65,6 +66,7 @@ def run_training(
         probe=exact_return if exact else None,
     )
     methods, envs, seeds = [m.method for m in members], [m.env for m in members], [m.seed for m in members]
+    refuse_learners_too_large(methods, env)
     weights = _start_weights(members, method, spec)
     stride = -(-spec.updates // METRIC_ROWS)
     per_update = method.episodes * (1 if spec.protocol == "online" else spec.inner_updates + 1)

@@ -1,6 +1,7 @@
 """Methods: how advantages are made and what learns from them; one file each."""
 
 from paircredit.methods.a2c import A2C
+from paircredit.methods.a2c_rr import A2CRR
 from paircredit.methods.credit import Credit
 from paircredit.methods.hpwr import HPWR
 from paircredit.methods.inner_loop import InnerLoop, Trained
@@ -10,11 +11,13 @@ from paircredit.methods.outer_loop import InnerData, OuterData, OuterLoop, meta_
 from paircredit.methods.presets import preset_environment, preset_training, presets
 from paircredit.methods.protocol import MetaMethod, Method
 from paircredit.methods.registry import make_method, methods, register_method
+from paircredit.methods.return_prediction import ReturnPrediction
 from paircredit.methods.settings import replace_dotted
 from paircredit.methods.tvt import TVT
 
 __all__ = [
     "A2C",
+    "A2CRR",
     "HPWR",
     "TVT",
     "Credit",
@@ -26,6 +29,7 @@ __all__ = [
     "Method",
     "OuterData",
     "OuterLoop",
+    "ReturnPrediction",
     "Trained",
     "make_method",
     "meta_learn",

@@ -29,6 +29,8 @@ _KEY_TO_DOOR_PAPER: Settings = {
     "a2c:lambda_": 0.5,
     "tvt:inner.discount": 0.92,
     "tvt:inner.standardise": False,
+    "a2c-rr:inner.discount": 0.92,
+    "a2c-rr:lambda_": 0.5,
 }
 _KEY_TO_DOOR: Settings = {
     **_KEY_TO_DOOR_PAPER,
@@ -49,6 +51,9 @@ _KEY_TO_DOOR_SMALL: Settings = {
     "tvt:memory.encoder": 64,
     "tvt:memory.controller": 32,
     "tvt:memory.hidden": 32,
+    "a2c-rr:prediction.learning_rate": 1e-3,
+    "a2c-rr:prediction.width": 64,
+    "a2c-rr:prediction.cells": 16,
 }
 _PROBE: Settings = {
     "inner.learning_rate": 0.1,
@@ -62,6 +67,10 @@ _PROBE: Settings = {
     "tvt:memory.hidden": 16,
     "tvt:memory.top_reads": 4,
     "tvt:network.trunk": (16, 16),
+    "a2c-rr:prediction.learning_rate": 3e-3,
+    "a2c-rr:prediction.width": 32,
+    "a2c-rr:prediction.cells": 8,
+    "a2c-rr:network.trunk": (16, 16),
 }
 
 _PRESETS: dict[str, tuple[str, dict[str, Settings]]] = {

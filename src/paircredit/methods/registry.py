@@ -8,6 +8,7 @@ from typing import Any
 
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.methods.a2c import A2C
+from paircredit.methods.a2c_rr import A2CRR
 from paircredit.methods.hpwr import HPWR
 from paircredit.methods.meta_pwr import MetaPWR
 from paircredit.methods.meta_pwtd import MetaPWTD
@@ -18,6 +19,7 @@ from paircredit.methods.tvt import TVT
 
 _METHODS: dict[str, tuple[Callable[..., Any], str]] = {
     "a2c": (A2C, "actor-critic with a fixed λ; the regular return at λ = 1"),
+    "a2c-rr": (A2CRR, "actor-critic on rewards redistributed by a return predictor"),
     "h-pwr": (HPWR, "pairwise weighted rewards, handcrafted weights"),
     "meta-pwr": (MetaPWR, "pairwise weighted rewards, weights learned by metagradient"),
     "meta-pwtd": (MetaPWTD, "pairwise weighted TD errors, weights learned by metagradient"),

@@ -26,3 +26,7 @@ class StateEmbedding(eqx.Module):
     def __call__(self, observation: Int[Array, ""]) -> Float[Array, " D"]:
         """The features of one state."""
         return jax.nn.relu(self.last(self.table[observation]))
+
+    def of_change(self, observation: Int[Array, ""], before: Int[Array, ""]) -> Float[Array, " D"]:
+        """The features of a change of state: those of the difference of two one-hot vectors."""
+        return jax.nn.relu(self.last(self.table[observation] - self.table[before]))

@@ -65,9 +65,20 @@ class Perception(eqx.Module):
 
     def __call__(self, observation: PixelObservation) -> Float[Array, " D"]:
         """The features of one observation."""
-        dtype, height = self._dtype(), observation.pixels.shape[0]
-        x = observation.pixels.reshape(height, -1).astype(dtype) * jnp.asarray(1 / 255, dtype=dtype)
+        dtype = self._dtype()
+        return self._features(observation.pixels.astype(dtype), observation.flags.astype(dtype))
+
+    def of_change(self, observation: PixelObservation, before: PixelObservation) -> Float[Array, " D"]:
+        """The features of what changed between two observations: pixels and flags as differences, in −1 … 1."""
+        dtype = self._dtype()  # differences of bytes are exact even in bfloat16
+        pixels = observation.pixels.astype(dtype) - before.pixels.astype(dtype)
+        return self._features(pixels, observation.flags.astype(dtype) - before.flags.astype(dtype))
+
+    def _features(self, pixels: Float[Array, "H W C"], flags: Float[Array, " F"]) -> Float[Array, " D"]:
+        """Of a picture on the scale of bytes."""
+        dtype = pixels.dtype
+        x = pixels.reshape(pixels.shape[0], -1) * jnp.asarray(1 / 255, dtype=dtype)
         x = jax.nn.relu(self.second(jax.nn.relu(self.first(x))))
         x = jax.nn.relu(self.picture(x.reshape(-1)))
-        x = jax.nn.relu(self.joined(x) + (observation.flags.astype(dtype) @ self.flags.astype(dtype)))
+        x = jax.nn.relu(self.joined(x) + (flags @ self.flags.astype(dtype)))
         return jax.nn.relu(self.last(x)).astype(self.flags.dtype)

@@ -1,15 +1,19 @@
-"""Out of device memory: which numbers to lower, and to what."""
+"""Out of device memory, or too large for it from the start: which numbers to lower, and to what."""
 
 from __future__ import annotations
 
 import contextlib
 import math
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import jax
 
+from paircredit.envs.protocol import Environment
 from paircredit.errors import PaircreditError
+from paircredit.training.sharding import shares
 
 _UNITS = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _REQUEST = re.compile(r"allocat\w*\s+([\d.]+)\s*(KiB|MiB|GiB|TiB|)")
@@ -33,6 +37,33 @@ def enough_memory(members: int, episodes: int, horizon: int) -> Iterator[None]:
         if "RESOURCE_EXHAUSTED" not in str(error):
             raise
         raise PaircreditError(_sentence(str(error), members, episodes, horizon, _free_bytes())) from error
+
+
+def refuse_learners_too_large(methods: Sequence[Any], env: Environment) -> None:
+    """Refuse learners that alone are larger than the device's memory, before anything is computed.
+
+    Only methods that keep much beside their parameters are looked at: those that name the setting which decides how
+    much, as `setting_of_memory`.
+
+    Args:
+        methods: one per member, of the same structure.
+        env: an environment of the shape of all of them.
+
+    Raises:
+        PaircreditError: they do not fit.
+    """
+    setting, room = getattr(methods[0], "setting_of_memory", None), _all_bytes()
+    if setting is None or room is None:
+        return
+    learner = jax.eval_shape(lambda key: methods[0].init(key, env), jax.random.key(0))
+    each = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(learner))
+    members = len(methods) // shares(len(methods), jax.local_device_count())
+    if members * each > room:
+        raise PaircreditError(
+            f"The learners of M = {members} members with episodes of T = {env.spec.horizon} steps take "
+            f"{members * each / 2**30:.1f} GiB, but the device has {room / 2**30:.1f} GiB; lower what they keep "
+            f"(--method.{setting}) by a factor of {members * each / room:.1f} or more, or train fewer members at once."
+        )
 
 
 def _sentence(message: str, members: int, episodes: int, horizon: int, free: float | None) -> str:
@@ -71,3 +102,14 @@ def _free_bytes() -> float | None:
     if "bytes_limit" not in statistics:
         return None
     return float(statistics["bytes_limit"] - statistics.get("bytes_in_use", 0))
+
+
+def _all_bytes() -> float | None:
+    """On the first device, where it tells; a CPU has the memory of its machine."""
+    device = jax.local_devices()[0]
+    statistics = device.memory_stats() or {}
+    if "bytes_limit" in statistics:
+        return float(statistics["bytes_limit"])
+    if device.platform != "cpu" or not hasattr(os, "sysconf"):
+        return None
+    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

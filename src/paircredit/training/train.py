@@ -14,7 +14,7 @@ import numpy as np
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.training.loop import LoopState, Plan, Protocol, start_program
 from paircredit.training.members import member_keys, stack_members
-from paircredit.training.memory import enough_memory
+from paircredit.training.memory import enough_memory, refuse_learners_too_large
 from paircredit.training.sharding import place_members
 from paircredit.types import PyTree
 
@@ -135,6 +135,8 @@ def _refuse_what_cannot_start(
         raise PaircreditError(f"A chunk of {plan.updates} updates, {total_updates} in all, cannot be trained.")
     if plan.protocol not in get_args(Protocol):
         raise unknown_name("protocol", plan.protocol, get_args(Protocol))
+    if methods:
+        refuse_learners_too_large(methods, envs[0])
     if any(leaf.shape[0] != len(seeds) for leaf in jax.tree.leaves(weights)):
         raise PaircreditError(f"The weights to start from need a leading axis of {len(seeds)}, one entry per member.")
 

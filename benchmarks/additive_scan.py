@@ -1,0 +1,67 @@
+"""The recurrence of the return predictor, forward and backward: our derivative against JAX's own, by steps per loop.
+
+    python benchmarks/additive_scan.py [--members 10] [--episodes 8] [--steps 120] [--cells 64] [--unroll 1 2 4 8 16]
+
+One call is a batch as in training: the last memory of every episode is differentiated in everything.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from paircredit.bench import measure
+from paircredit.networks import additive_scan as module
+
+
+def plain(candidates: jax.Array, weight: jax.Array, bias: jax.Array, start: jax.Array, unroll: int) -> jax.Array:
+    """As one would write it."""
+
+    def step(memory: jax.Array, candidate: jax.Array) -> tuple[jax.Array, jax.Array]:
+        memory = memory + jax.nn.sigmoid(memory @ weight + bias) * candidate
+        return memory, memory
+
+    return jax.lax.scan(step, start, candidates, unroll=unroll)[1]
+
+
+def gradient(scan: Callable) -> Callable:
+    """Of the sum of last memories, over members and episodes."""
+
+    def total(*arguments: jax.Array) -> jax.Array:
+        over_episodes = jax.vmap(scan, in_axes=(0, None, None, None))
+        return jnp.sum(jax.vmap(over_episodes)(*arguments)[:, :, -1])
+
+    return jax.grad(total, argnums=(0, 1, 2))
+
+
+def main() -> None:
+    """Time both and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--members", type=int, default=10)
+    parser.add_argument("--episodes", type=int, default=8)
+    parser.add_argument("--steps", type=int, default=120)
+    parser.add_argument("--cells", type=int, default=64)
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--unroll", type=int, nargs="+", default=[1, 2, 4, 8, 16])
+    options = parser.parse_args()
+    m, b, t, c = options.members, options.episodes, options.steps, options.cells
+    keys = jax.random.split(jax.random.key(0), 2)
+    arguments = (
+        jnp.tanh(jax.random.normal(keys[0], (m, b, t, c))),
+        0.1 * jax.random.normal(keys[1], (m, c, c)),
+        jnp.full((m, c), -3.0),
+        jnp.zeros((m, c)),
+    )
+    print("unroll  ours ms  automatic ms")
+    for unroll in options.unroll:
+        module.unroll = lambda unroll=unroll: unroll
+        ours = measure(gradient(lambda *a: module.additive_scan(*a)), arguments, options.repeats)
+        automatic = measure(gradient(lambda *a, u=unroll: plain(*a, u)), arguments, options.repeats)
+        print(f"{unroll:6d}  {1e3 * ours.seconds:7.3f}  {1e3 * automatic.seconds:12.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

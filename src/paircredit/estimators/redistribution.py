@@ -1,0 +1,104 @@
+"""Reward redistribution: from predictions of the return, made step after step, to rewards without delay.
+
+One trajectory at a time; batch with `jax.vmap`. `predictions[t]` is g_t, what a predictor that has seen S_0, A_0 … S_t,
+A_t says the whole return will be. `valid` marks the steps of the episode; padding is never read.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from paircredit.errors import unknown_name
+from paircredit.estimators.shapes import expect_shape, trajectory_length, valid_steps
+
+Compensation = Literal["last", "spread", "none"]
+
+
+def prediction_differences(
+    predictions: Float[Array, " T"], valid: Bool[Array, " T"] | None = None
+) -> Float[Array, " T"]:
+    """g_t − g_{t−1}, with g_{−1} = 0: what each step added to the predicted return.
+
+    Args:
+        predictions: g.
+        valid: padding mask; padded steps give 0.
+    """
+    length = trajectory_length("predictions", predictions)
+    mask = valid_steps(valid, length)
+    newest = _newest_valid(mask)
+    standing = jnp.where(newest >= 0, jnp.where(mask, predictions, 0.0)[newest], 0.0)
+    return standing - jnp.concatenate([jnp.zeros_like(standing[:1]), standing[:-1]])
+
+
+def redistribute(
+    predictions: Float[Array, " T"],
+    rewards: Float[Array, " T"],
+    valid: Bool[Array, " T"] | None = None,
+    compensation: Compensation = "last",
+) -> Float[Array, " T"]:
+    """Rewards R'_{t+1} = g_t − g_{t−1}, made to sum to the return G = Σ R.
+
+    Args:
+        predictions: g, in the units of the rewards.
+        rewards: `rewards[t]` is R_{t+1}.
+        valid: padding mask; padded steps give 0.
+        compensation: where the error G − g_T of the last prediction goes: to the `last` step, in equal parts to all
+            (`spread`), or nowhere (`none`; the sum is then g_T).
+    """
+    length = trajectory_length("rewards", rewards)
+    expect_shape("predictions", predictions, (length,))
+    mask = valid_steps(valid, length)
+    differences = prediction_differences(predictions, mask)
+    if compensation == "none":
+        return differences
+    missing = jnp.sum(jnp.where(mask, rewards, 0.0)) - jnp.sum(differences)
+    if compensation == "spread":
+        return differences + jnp.where(mask, missing / jnp.maximum(jnp.sum(mask), 1).astype(rewards.dtype), 0.0)
+    if compensation != "last":
+        raise unknown_name("compensation", compensation, ("last", "spread", "none"))
+    return differences + jnp.where(jnp.arange(length) == _newest_valid(mask)[-1], missing, 0.0)
+
+
+def _newest_valid(mask: Bool[Array, " T"]) -> Int[Array, " T"]:
+    """The number of the last valid step up to each step; −1 where there was none."""
+    return jax.lax.cummax(jnp.where(mask, jnp.arange(mask.shape[0]), -1))
+
+
+def prediction_quality(
+    predictions: Float[Array, " N"],
+    returns: Float[Array, " N"],
+    largest: Float[Array, ""] | float,
+    tolerance: float = 0.2,
+) -> Float[Array, ""]:
+    """How far predictions of returns can be trusted: mean of 1 − |G − g_T| / (tolerance · largest), within 0 … 1.
+
+    It is positive where the error is, in the mean, below a part `tolerance` of the largest return.
+
+    Args:
+        predictions: last predictions g_T of N episodes.
+        returns: their returns G.
+        largest: the largest |G| known.
+        tolerance: the error, as a part of `largest`, at which nothing is trusted.
+    """
+    expect_shape("predictions", predictions, returns.shape)
+    scale = tolerance * jnp.asarray(largest, dtype=returns.dtype)
+    error = jnp.mean(jnp.abs(returns - predictions))
+    return jnp.where(scale > 0, jnp.clip(1 - error / jnp.where(scale > 0, scale, 1.0), 0.0, 1.0), 0.0)
+
+
+def mix_advantages(
+    regular: Float[Array, "*shape"], redistributed: Float[Array, "*shape"], mix: Float[Array, ""] | float
+) -> Float[Array, "*shape"]:
+    """(1 − m) Ψ + m Ψ', the advantage of the environment's rewards and that of the redistributed ones.
+
+    Args:
+        regular: Ψ.
+        redistributed: Ψ'.
+        mix: m, between 0 and 1.
+    """
+    m = jnp.asarray(mix, dtype=regular.dtype)
+    return (1 - m) * regular + m * redistributed

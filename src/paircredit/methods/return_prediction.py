@@ -1,0 +1,172 @@
+"""The loop beside the inner one: a network learns to predict returns from stored episodes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from paircredit.envs.protocol import Environment
+from paircredit.errors import PaircreditError, unknown_name
+from paircredit.estimators.redistribution import prediction_quality
+from paircredit.metagradient.optimisers import Optimiser, adam, apply_updates
+from paircredit.methods.inner_loop import Trained
+from paircredit.methods.policy_gradient import mean_over_valid
+from paircredit.methods.replay import Episodes, Replay
+from paircredit.networks import NetworkSpec
+from paircredit.networks.redistribution import CellStart, FirstChange, ReturnPredictor
+from paircredit.types import PyTree, Trajectory
+
+Scaling = Literal["none", "largest"]
+SCALED_RETURN = 10.0
+"""What the largest return becomes where returns are scaled (paper, Atari appendix)."""
+JUDGED = 40
+"""The quality is that of so many episodes, the last that were learned from (paper, Atari appendix)."""
+
+
+class PredictionState(eqx.Module):
+    """What the training of a predictor goes on from: optimiser, stored episodes, and the key of what is drawn."""
+
+    optimiser: PyTree
+    replay: Replay
+    key: Key[Array, ""]
+
+
+class ReturnPrediction(eqx.Module):
+    """Hyperparameters of the return predictor and of its training."""
+
+    learning_rate: float = 1e-4
+    """Step size (paper, KtD appendix)."""
+    second_moment_decay: float = 0.999
+    """β2 of Adam (paper, KtD appendix)."""
+    epsilon: float = 1e-8
+    """ε of Adam (paper, Atari appendix)."""
+    l2: float = 1e-7
+    """Weight of the sum of all squared parameters in the loss (paper, KtD appendix)."""
+    auxiliary: float = 0.0
+    """Weight of the error of the predictions at all steps (paper, KtD appendix: 0 is better than 0.5)."""
+    clip_norm: float | None = None
+    """Largest global norm of a gradient; none in Key-to-Door (paper: 0.5 on Atari)."""
+    first_moment_decay: float = eqx.field(static=True, default=0.9)
+    """β1 of Adam (paper, KtD appendix)."""
+    batches: int = eqx.field(static=True, default=10)
+    """Steps of the predictor per update of the policy (paper, KtD appendix)."""
+    batch_size: int = eqx.field(static=True, default=8)
+    """Episodes per step, drawn uniformly (paper, KtD appendix)."""
+    capacity: int = eqx.field(static=True, default=128)
+    """Episodes that are kept, the last ones (paper, KtD appendix)."""
+    warm_up: int = eqx.field(static=True, default=0)
+    """No step before so many episodes were seen (paper: 32 on Atari)."""
+    width: int = eqx.field(static=True, default=512)
+    """Units of the dense layer below the cell (paper, KtD appendix)."""
+    cells: int = eqx.field(static=True, default=64)
+    """Width of the cell (paper, KtD appendix)."""
+    start: CellStart = eqx.field(static=True, default="closed")
+    """How the cell starts (the paper does not say; as in RUDDER's demonstration)."""
+    first_change: FirstChange = eqx.field(static=True, default="zero")
+    """What has changed at the first step: nothing, or all of the frame (the paper does not say)."""
+    scaling: Scaling = eqx.field(static=True, default="none")
+    """Whether returns are learned as they are, or with the largest seen as 10 (paper: the latter on Atari)."""
+    chunk: int | None = eqx.field(static=True, default=None)
+    """No gradient passes from one piece of so many steps to the one before (paper: 128 on Atari)."""
+
+    def check(self, episodes: int) -> None:
+        """Refuse numbers that nothing can be learned with, given the episodes of one update."""
+        for name in ("batches", "batch_size", "width", "cells"):
+            if getattr(self, name) < 1:
+                raise PaircreditError(f"prediction.{name} is {getattr(self, name)}, but must be at least 1.")
+        if self.chunk is not None and self.chunk < 1:
+            raise PaircreditError(f"prediction.chunk is {self.chunk}, but must be at least 1, or None for no pieces.")
+        if self.capacity < episodes:
+            raise PaircreditError(
+                f"A replay buffer of {self.capacity} episodes (prediction.capacity) cannot hold the {episodes} of one "
+                "update (inner.episodes); make it at least as large."
+            )
+        if self.scaling not in ("none", "largest"):
+            raise unknown_name("scaling of returns", self.scaling, ("none", "largest"))
+
+    @property
+    def optimiser(self) -> Optimiser:
+        """Trains the predictor."""
+        return adam(
+            self.learning_rate,
+            b1=self.first_moment_decay,
+            b2=self.second_moment_decay,
+            eps=self.epsilon,
+            clip_norm=self.clip_norm,
+        )
+
+    def init(self, key: Key[Array, ""], env: Environment, network: NetworkSpec) -> Trained:
+        """A predictor at the start of its training, with nothing stored."""
+        below, draws = jax.random.split(key)
+        predictor = ReturnPredictor.random(
+            below, env.spec, network, self.width, self.cells, self.start, self.first_change
+        )
+        state = PredictionState(self.optimiser.init(predictor), Replay.empty(env, self.capacity), draws)
+        return Trained(predictor, state)
+
+    def factor(self, largest: Float[Array, ""]) -> Float[Array, ""]:
+        """What returns are multiplied by for the predictor, given the largest that was seen."""
+        if self.scaling == "none":
+            return jnp.ones_like(largest)
+        return SCALED_RETURN / jnp.where(largest > 0, largest, SCALED_RETURN)
+
+    def predictions(
+        self, predictor: ReturnPredictor, trajectory: Trajectory, largest: Float[Array, ""]
+    ) -> Float[Array, "B T"]:
+        """All g of a batch of episodes, in the units of the rewards."""
+        episodes = Episodes.of(trajectory)
+        return jax.vmap(predictor)(episodes.observations, episodes.actions, episodes.valid) / self.factor(largest)
+
+    def loss(
+        self, predictor: ReturnPredictor, episodes: Episodes, targets: Float[Array, " B"]
+    ) -> tuple[Float[Array, ""], Float[Array, " B"]]:
+        """(g_T − G)², the auxiliary error and the L2 penalty, in the mean over episodes; and the predictions g_T."""
+
+        def read(observations: PyTree, actions: Array, valid: Array) -> Array:
+            return predictor(observations, actions, valid, self.chunk)
+
+        predictions = jax.vmap(read)(episodes.observations, episodes.actions, episodes.valid)
+        squares = jnp.square(predictions - targets[:, None])
+        everywhere = jnp.mean(jax.vmap(mean_over_valid)(squares, episodes.valid))
+        penalty = sum((jnp.sum(jnp.square(x)) for x in jax.tree.leaves(predictor)), start=jnp.zeros((), dtype=float))
+        return jnp.mean(squares[:, -1]) + self.auxiliary * everywhere + self.l2 * penalty, predictions[:, -1]
+
+    def improve(
+        self, trained: Trained, trajectory: Trajectory, largest: Float[Array, ""]
+    ) -> tuple[Trained, Float[Array, ""]]:
+        """Store a batch of episodes, then learn from what is stored.
+
+        Args:
+            trained: the predictor.
+            trajectory: the batch.
+            largest: the largest |return| so far, this batch included.
+
+        Returns:
+            The predictor afterwards, and the quality of its predictions on the last episodes that it learned from, as
+            they were before it did.
+        """
+        state: PredictionState = trained.state
+        replay, factor = state.replay.insert(Episodes.of(trajectory)), self.factor(largest)
+        key, draws = jax.random.split(state.key)
+        learning = replay.stored >= self.warm_up
+
+        def step(before: tuple[ReturnPredictor, PyTree], draw: Array) -> tuple[tuple, tuple[Array, Array]]:
+            predictor, optimiser = before
+            episodes = replay.sample(draw, self.batch_size)
+            targets = factor * episodes.returns
+            gradients, last = jax.grad(self.loss, has_aux=True)(predictor, episodes, targets)
+            updates, optimiser = self.optimiser.update(gradients, optimiser)
+            after = (apply_updates(predictor, updates), optimiser)
+            if self.warm_up > 0:
+                after = jax.tree.map(lambda new, old: jnp.where(learning, new, old), after, before)
+            return after, (last, targets)
+
+        start = (trained.parameters, state.optimiser)
+        (predictor, optimiser), judged = jax.lax.scan(step, start, jax.random.split(draws, self.batches))
+        last, targets = (x.reshape(-1)[-JUDGED:] for x in judged)
+        quality = jnp.where(learning, prediction_quality(last, targets, factor * largest), 0.0)
+        return Trained(predictor, PredictionState(optimiser, replay, key)), quality
