@@ -4,6 +4,7 @@ from paircredit.methods.a2c import A2C
 from paircredit.methods.credit import Credit
 from paircredit.methods.hpwr import HPWR
 from paircredit.methods.inner_loop import InnerLoop, Trained
+from paircredit.methods.meta_lambda import MetaLambda
 from paircredit.methods.meta_pwr import MetaPWR
 from paircredit.methods.meta_pwtd import MetaPWTD
 from paircredit.methods.outer_loop import InnerData, OuterData, OuterLoop, meta_learn
@@ -18,6 +19,7 @@ __all__ = [
     "Credit",
     "InnerData",
     "InnerLoop",
+    "MetaLambda",
     "MetaMethod",
     "MetaPWR",
     "MetaPWTD",

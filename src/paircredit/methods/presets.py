@@ -27,6 +27,8 @@ _KEY_TO_DOOR_PAPER: Settings = {
     "outer.lambda_": 1.0,
     "network.lag": "scalar",
     "a2c:lambda_": 0.5,
+    "meta-lambda:outer.learning_rate": 1e-6,
+    "meta-lambda:outer.lambda_": 1.0,
 }
 _KEY_TO_DOOR: Settings = {
     **_KEY_TO_DOOR_PAPER,
@@ -39,6 +41,7 @@ _KEY_TO_DOOR_SMALL: Settings = {
     "inner.learning_rate": 2e-3,
     "inner.value_learning_rate": 2e-3,
     "outer.learning_rate": 3e-3,
+    "meta-lambda:outer.learning_rate": 1e-3,
     "network.filters": (8, 8),
     "network.picture_width": 64,
     "network.trunk": (64, 64),

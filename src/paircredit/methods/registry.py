@@ -9,6 +9,7 @@ from typing import Any
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.methods.a2c import A2C
 from paircredit.methods.hpwr import HPWR
+from paircredit.methods.meta_lambda import MetaLambda
 from paircredit.methods.meta_pwr import MetaPWR
 from paircredit.methods.meta_pwtd import MetaPWTD
 from paircredit.methods.presets import preset_settings
@@ -18,6 +19,7 @@ from paircredit.methods.settings import replace_dotted
 _METHODS: dict[str, tuple[Callable[..., Any], str]] = {
     "a2c": (A2C, "actor-critic with a fixed λ; the regular return at λ = 1"),
     "h-pwr": (HPWR, "pairwise weighted rewards, handcrafted weights"),
+    "meta-lambda": (MetaLambda, "the λ-estimator, a λ for every state learned by metagradient"),
     "meta-pwr": (MetaPWR, "pairwise weighted rewards, weights learned by metagradient"),
     "meta-pwtd": (MetaPWTD, "pairwise weighted TD errors, weights learned by metagradient"),
 }

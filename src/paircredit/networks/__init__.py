@@ -3,14 +3,18 @@
 from paircredit.networks.actor_critic import PolicyNetwork, ValueNetwork
 from paircredit.networks.build import num_states, perception_for, policy_for, value_for, values_and_features
 from paircredit.networks.spec import NetworkSpec
+from paircredit.networks.state_lambda import LambdaNetwork, LambdaTable, lambda_for
 from paircredit.networks.tabular import PolicyTable, ValueTable
 
 __all__ = [
+    "LambdaNetwork",
+    "LambdaTable",
     "NetworkSpec",
     "PolicyNetwork",
     "PolicyTable",
     "ValueNetwork",
     "ValueTable",
+    "lambda_for",
     "num_states",
     "perception_for",
     "policy_for",

@@ -7,6 +7,7 @@ from paircredit.weights.handcrafted import handcrafted_weights
 from paircredit.weights.network import PairNetwork
 from paircredit.weights.protocol import PairInputs, PairWeights
 from paircredit.weights.tabular import FixedTable, SigmoidTable
+from paircredit.weights.traces import trace_weights
 
 __all__ = [
     "FixedPairs",
@@ -17,5 +18,6 @@ __all__ = [
     "SigmoidTable",
     "exponential_weights",
     "handcrafted_weights",
+    "trace_weights",
     "weights_for",
 ]
