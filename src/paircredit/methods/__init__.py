@@ -11,11 +11,13 @@ from paircredit.methods.outer_loop import InnerData, OuterData, OuterLoop, meta_
 from paircredit.methods.presets import preset_environment, preset_training, presets
 from paircredit.methods.protocol import MetaMethod, Method
 from paircredit.methods.registry import make_method, methods, register_method
+from paircredit.methods.rgm import RGM
 from paircredit.methods.settings import replace_dotted
 
 __all__ = [
     "A2C",
     "HPWR",
+    "RGM",
     "Credit",
     "InnerData",
     "InnerLoop",

@@ -29,6 +29,9 @@ _KEY_TO_DOOR_PAPER: Settings = {
     "a2c:lambda_": 0.5,
     "meta-lambda:outer.learning_rate": 1e-6,
     "meta-lambda:outer.lambda_": 1.0,
+    "rgm:outer.learning_rate": 1e-6,
+    "rgm:outer.lambda_": 1.0,
+    "rgm:transformer.width": 256,
 }
 _KEY_TO_DOOR: Settings = {
     **_KEY_TO_DOOR_PAPER,
@@ -42,6 +45,8 @@ _KEY_TO_DOOR_SMALL: Settings = {
     "inner.value_learning_rate": 2e-3,
     "outer.learning_rate": 3e-3,
     "meta-lambda:outer.learning_rate": 1e-3,
+    "rgm:outer.learning_rate": 1e-4,
+    "rgm:transformer.width": 32,
     "network.filters": (8, 8),
     "network.picture_width": 64,
     "network.trunk": (64, 64),

@@ -14,6 +14,7 @@ from paircredit.methods.meta_pwr import MetaPWR
 from paircredit.methods.meta_pwtd import MetaPWTD
 from paircredit.methods.presets import preset_settings
 from paircredit.methods.protocol import Method
+from paircredit.methods.rgm import RGM
 from paircredit.methods.settings import replace_dotted
 
 _METHODS: dict[str, tuple[Callable[..., Any], str]] = {
@@ -22,6 +23,7 @@ _METHODS: dict[str, tuple[Callable[..., Any], str]] = {
     "meta-lambda": (MetaLambda, "the λ-estimator, a λ for every state learned by metagradient"),
     "meta-pwr": (MetaPWR, "pairwise weighted rewards, weights learned by metagradient"),
     "meta-pwtd": (MetaPWTD, "pairwise weighted TD errors, weights learned by metagradient"),
+    "rgm": (RGM, "one weight per reward of an episode, made by a Transformer that learns by metagradient"),
 }
 
 

@@ -5,6 +5,7 @@ from paircredit.networks.build import num_states, perception_for, policy_for, va
 from paircredit.networks.spec import NetworkSpec
 from paircredit.networks.state_lambda import LambdaNetwork, LambdaTable, lambda_for
 from paircredit.networks.tabular import PolicyTable, ValueTable
+from paircredit.networks.transformer import Transformer, TransformerSpec
 
 __all__ = [
     "LambdaNetwork",
@@ -12,6 +13,8 @@ __all__ = [
     "NetworkSpec",
     "PolicyNetwork",
     "PolicyTable",
+    "Transformer",
+    "TransformerSpec",
     "ValueNetwork",
     "ValueTable",
     "lambda_for",
