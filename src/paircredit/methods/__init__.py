@@ -13,6 +13,7 @@ from paircredit.methods.protocol import MetaMethod, Method
 from paircredit.methods.registry import make_method, methods, register_method
 from paircredit.methods.rgm import RGM
 from paircredit.methods.settings import replace_dotted
+from paircredit.methods.synthetic_returns import SyntheticReturns
 
 __all__ = [
     "A2C",
@@ -28,6 +29,7 @@ __all__ = [
     "Method",
     "OuterData",
     "OuterLoop",
+    "SyntheticReturns",
     "Trained",
     "make_method",
     "meta_learn",

@@ -32,6 +32,8 @@ _KEY_TO_DOOR_PAPER: Settings = {
     "rgm:outer.learning_rate": 1e-6,
     "rgm:outer.lambda_": 1.0,
     "rgm:transformer.width": 256,
+    "synthetic-returns:lambda_": 0.5,
+    "synthetic-returns:contribution_learning_rate": 2e-4,
 }
 _KEY_TO_DOOR: Settings = {
     **_KEY_TO_DOOR_PAPER,
@@ -47,6 +49,8 @@ _KEY_TO_DOOR_SMALL: Settings = {
     "meta-lambda:outer.learning_rate": 1e-3,
     "rgm:outer.learning_rate": 1e-4,
     "rgm:transformer.width": 32,
+    "synthetic-returns:contribution_learning_rate": 2e-3,
+    "synthetic-returns:head_width": 32,
     "network.filters": (8, 8),
     "network.picture_width": 64,
     "network.trunk": (64, 64),
@@ -57,6 +61,7 @@ _PROBE: Settings = {
     "inner.value_learning_rate": 0.1,
     "inner.entropy_cost": 0.0,
     "inner.discount": 0.9,
+    "synthetic-returns:contribution_learning_rate": 0.1,
 }
 
 _PRESETS: dict[str, tuple[str, dict[str, Settings]]] = {

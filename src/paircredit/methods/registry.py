@@ -16,6 +16,7 @@ from paircredit.methods.presets import preset_settings
 from paircredit.methods.protocol import Method
 from paircredit.methods.rgm import RGM
 from paircredit.methods.settings import replace_dotted
+from paircredit.methods.synthetic_returns import SyntheticReturns
 
 _METHODS: dict[str, tuple[Callable[..., Any], str]] = {
     "a2c": (A2C, "actor-critic with a fixed λ; the regular return at λ = 1"),
@@ -24,6 +25,10 @@ _METHODS: dict[str, tuple[Callable[..., Any], str]] = {
     "meta-pwr": (MetaPWR, "pairwise weighted rewards, weights learned by metagradient"),
     "meta-pwtd": (MetaPWTD, "pairwise weighted TD errors, weights learned by metagradient"),
     "rgm": (RGM, "one weight per reward of an episode, made by a Transformer that learns by metagradient"),
+    "synthetic-returns": (
+        SyntheticReturns,
+        "states that bring rewards later, found by regression, are paid for at once",
+    ),
 }
 
 

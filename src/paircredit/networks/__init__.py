@@ -2,12 +2,15 @@
 
 from paircredit.networks.actor_critic import PolicyNetwork, ValueNetwork
 from paircredit.networks.build import num_states, perception_for, policy_for, value_for, values_and_features
+from paircredit.networks.contribution import ContributionNetwork, ContributionTable, contribution_for
 from paircredit.networks.spec import NetworkSpec
 from paircredit.networks.state_lambda import LambdaNetwork, LambdaTable, lambda_for
 from paircredit.networks.tabular import PolicyTable, ValueTable
 from paircredit.networks.transformer import Transformer, TransformerSpec
 
 __all__ = [
+    "ContributionNetwork",
+    "ContributionTable",
     "LambdaNetwork",
     "LambdaTable",
     "NetworkSpec",
@@ -17,6 +20,7 @@ __all__ = [
     "TransformerSpec",
     "ValueNetwork",
     "ValueTable",
+    "contribution_for",
     "lambda_for",
     "num_states",
     "perception_for",
