@@ -83,7 +83,7 @@ def definitions(code: str) -> set[str]:
     return {node.name for node in ast.parse(code).body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
 
 
-@pytest.mark.parametrize("name", ["a2c", "h-pwr", "meta-pwr", "meta-pwtd"])
+@pytest.mark.parametrize("name", ["a2c", "h-pwr", "meta-lambda", "meta-pwr", "meta-pwtd", "rgm", "synthetic-returns"])
 def test_hyperparameter_tables_are_complete_and_have_the_right_defaults(name):
     rows = re.findall(r"^\| `([\w.]+)` \| `([^`]+)` \|", (ROOT / f"docs/methods/{name}.md").read_text(), re.MULTILINE)
     assert dict(rows) == settings(make_method(name))

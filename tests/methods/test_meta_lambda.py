@@ -193,6 +193,7 @@ def test_key_to_door_presets():
         assert make_method("meta-lambda", preset, "dag") == MetaLambda()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_compilation")
 def test_learns_in_key_to_door():
     """The shared loop, two members with rates of their own: everything moves and stays finite."""
@@ -205,19 +206,6 @@ def test_learns_in_key_to_door():
     assert np.isfinite(chunks[0].summaries["episode_return"]).all()
     bias = np.abs(np.asarray(state.learner.weights.parameters.head.bias))[:, 0]
     assert 0 < bias[0] <= 3e-3 * 2 and bias[1] > 2 * bias[0]
-
-
-@pytest.mark.usefixtures("quick_compilation")
-@pytest.mark.slow
-@pytest.mark.parametrize("probe", ["action", "context"])
-def test_learns_the_probes(probe):
-    method = make_method("meta-lambda", "probe")
-    env = make_environment(f"probe-{probe}")
-    learner = train([method] * 2, [env] * 2, [0, 1], Plan(updates=100), 200).learner
-    probabilities = np.asarray(jax.nn.softmax(learner.policy.parameters.logits))
-    right = [(0, 1)] if probe == "action" else [(0, 0), (1, 1)]
-    for state, action in right:
-        assert (probabilities[:, state, action] > 0.95).all()
 
 
 @pytest.mark.usefixtures("quick_compilation")

@@ -7,9 +7,12 @@ import pytest
 from paircredit.methods import (
     A2C,
     HPWR,
+    RGM,
     InnerLoop,
+    MetaLambda,
     MetaPWR,
     MetaPWTD,
+    SyntheticReturns,
     make_method,
     methods,
     presets,
@@ -19,7 +22,18 @@ from paircredit.methods import registry as registry_module
 from tests.sentences import refused
 
 
-@pytest.mark.parametrize("name, kind", [("a2c", A2C), ("h-pwr", HPWR), ("meta-pwr", MetaPWR), ("meta-pwtd", MetaPWTD)])
+@pytest.mark.parametrize(
+    "name, kind",
+    [
+        ("a2c", A2C),
+        ("h-pwr", HPWR),
+        ("meta-lambda", MetaLambda),
+        ("meta-pwr", MetaPWR),
+        ("meta-pwtd", MetaPWTD),
+        ("rgm", RGM),
+        ("synthetic-returns", SyntheticReturns),
+    ],
+)
 def test_names(name, kind):
     assert isinstance(make_method(name), kind)
     assert methods()[name] and "\n" not in methods()[name]

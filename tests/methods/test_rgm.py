@@ -232,6 +232,7 @@ def test_key_to_door_presets():
         assert make_method("rgm", preset, "dag") == RGM()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_compilation")
 def test_learns_in_key_to_door():
     """The shared loop, two members with rates of their own: everything moves and stays finite."""
@@ -246,12 +247,11 @@ def test_learns_in_key_to_door():
 
 @pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.slow
-@pytest.mark.parametrize("probe", ["action", "context"])
-def test_learns_the_probes(probe):
+def test_learns_a_probe():
+    """The one that asks for most: the action must match the observation."""
     rgm = make_method("rgm", "probe", transformer=FLAT, network=TINY)
-    env = make_environment(f"probe-{probe}")
+    env = make_environment("probe-context")
     learner = train([rgm] * 2, [env] * 2, [0, 1], Plan(updates=100), 200).learner
     probabilities = np.asarray(jax.nn.softmax(learner.policy.parameters.logits))
-    right = [(0, 1)] if probe == "action" else [(0, 0), (1, 1)]
-    for state, action in right:
-        assert (probabilities[:, state, action] > 0.95).all()
+    for state in (0, 1):
+        assert (probabilities[:, state, state] > 0.95).all()
