@@ -115,7 +115,7 @@ def test_padding_is_never_read(batch):
 
 
 @pytest.mark.usefixtures("quick_compilation")
-@pytest.mark.parametrize("place, initial_lambda", [("dag", 0.5), ("dag", 0.8), ("key-to-door", 0.8)])
+@pytest.mark.parametrize("place, initial_lambda", [("dag", 0.5), ("dag", 0.8), ("key-to-door", 0.5)])
 def test_a_constant_lambda_is_a2c(place, initial_lambda):
     """With equal parameters at the start, three updates of policy and weighted value are those of fixed-λ A2C."""
     env = DagConfig(depth=4).build() if place == "dag" else key_to_door()
@@ -133,8 +133,10 @@ def test_a_constant_lambda_is_a2c(place, initial_lambda):
     start = meta.init(jax.random.key(0), env)
     moved = jax.tree.map(lambda a, b: jnp.abs(a - b).max(), start.policy.parameters, learner.policy.parameters)
     assert max(jax.tree.leaves(moved)) > 0.01
+    # ½ is the sigmoid of 0 to the last bit; other λ are rounded, and so are networks.
+    exact = place == "dag" and initial_lambda == 0.5
     for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(a, b, rtol=0 if exact else 1e-5, atol=0 if exact else 1e-6)
 
 
 @pytest.mark.parametrize("place, kind", [("dag", LambdaTable), ("key-to-door", LambdaNetwork)])
