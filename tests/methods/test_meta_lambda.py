@@ -15,6 +15,7 @@ from paircredit.networks import LambdaNetwork, LambdaTable, NetworkSpec, ValueTa
 from paircredit.training import Plan, check_method, collect_episodes, train
 from paircredit.weights import exponential_weights, trace_weights
 from tests import oracles
+from tests.methods.quick_training import learners_after
 from tests.sentences import refused
 
 TINY = NetworkSpec(filters=(2, 2), picture_width=6, trunk=(6, 5), pair_width=8, precision="float32")
@@ -202,11 +203,9 @@ def test_learns_in_key_to_door():
     base = make_method("meta-lambda", "small", "key-to-door", network=TINY)
     base = dataclasses.replace(base, inner=dataclasses.replace(base.inner, episodes=2))
     faster = dataclasses.replace(base, outer=dataclasses.replace(base.outer, learning_rate=1e-2))
-    chunks = []
-    state = train([base, faster], [key_to_door()] * 2, [0, 0], Plan(updates=3), 3, on_chunk=chunks.append)
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state.learner))
-    assert np.isfinite(chunks[0].summaries["episode_return"]).all()
-    bias = np.abs(np.asarray(state.learner.weights.parameters.head.bias))[:, 0]
+    learner = learners_after(3, [base, faster], key_to_door())
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(learner))
+    bias = np.abs(np.asarray(learner.weights.parameters.head.bias))[:, 0]
     assert 0 < bias[0] <= 3e-3 * 2 and bias[1] > 2 * bias[0]
 
 

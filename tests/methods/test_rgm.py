@@ -18,6 +18,7 @@ from paircredit.networks.transformer import Attention, LayerNorm, sinusoids
 from paircredit.training import Plan, check_method, collect_episodes, train
 from paircredit.weights import ReturnGenerator
 from tests import oracles
+from tests.methods.quick_training import learners_after
 from tests.sentences import refused
 
 TINY = NetworkSpec(filters=(2, 2), picture_width=6, trunk=(6, 5), pair_width=8, precision="float32")
@@ -239,9 +240,9 @@ def test_learns_in_key_to_door():
     base = make_method("rgm", "small", "key-to-door", network=TINY, transformer=FLAT)
     base = dataclasses.replace(base, inner=dataclasses.replace(base.inner, episodes=2))
     faster = dataclasses.replace(base, outer=dataclasses.replace(base.outer, learning_rate=1e-2))
-    state = train([base, faster], [key_to_door()] * 2, [0, 0], Plan(updates=3), 3)
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state.learner))
-    moved = np.abs(np.asarray(state.learner.weights.parameters.out.bias) - 1)[:, 0]
+    learner = learners_after(3, [base, faster], key_to_door())
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(learner))
+    moved = np.abs(np.asarray(learner.weights.parameters.out.bias) - 1)[:, 0]
     assert 0 < moved[0] < 1e-3 and moved[1] > 10 * moved[0]
 
 

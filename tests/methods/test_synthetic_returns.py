@@ -17,6 +17,7 @@ from paircredit.networks import ContributionNetwork, ContributionTable, NetworkS
 from paircredit.training import Plan, collect_episodes, train
 from paircredit.types import Trajectory
 from tests import oracles
+from tests.methods.quick_training import learners_after
 
 TINY = NetworkSpec(filters=(2, 2), picture_width=6, trunk=(6, 5), pair_width=8, precision="float32")
 SGD = InnerLoop(
@@ -187,9 +188,9 @@ def test_learns_in_key_to_door():
     base = make_method("synthetic-returns", "small", "key-to-door", network=TINY, head_width=4)
     base = dataclasses.replace(base, inner=dataclasses.replace(base.inner, episodes=2))
     faster = dataclasses.replace(base, contribution_learning_rate=2e-2)
-    state = train([base, faster], [key_to_door()] * 2, [0, 0], Plan(updates=3), 3)
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state.learner))
-    moved = np.abs(np.asarray(state.learner.contribution.parameters.here.last.bias))[:, 0]
+    learner = learners_after(3, [base, faster], key_to_door())
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(learner))
+    moved = np.abs(np.asarray(learner.contribution.parameters.here.last.bias))[:, 0]
     assert 0 < moved[0] < 0.01 < moved[1]
 
 
