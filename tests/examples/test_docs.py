@@ -18,7 +18,7 @@ from typing import NamedTuple
 import jax
 import pytest
 
-from paircredit.methods import make_method
+from paircredit.methods import make_method, methods
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -83,7 +83,7 @@ def definitions(code: str) -> set[str]:
     return {node.name for node in ast.parse(code).body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
 
 
-@pytest.mark.parametrize("name", ["a2c", "a2c-rr", "h-pwr", "meta-pwr", "meta-pwtd", "tvt"])
+@pytest.mark.parametrize("name", sorted(methods()))
 def test_hyperparameter_tables_are_complete_and_have_the_right_defaults(name):
     rows = re.findall(r"^\| `([\w.]+)` \| `([^`]+)` \|", (ROOT / f"docs/methods/{name}.md").read_text(), re.MULTILINE)
     assert dict(rows) == settings(make_method(name))

@@ -71,13 +71,17 @@ def test_given_weights_are_learned_further_and_kept(run_cli, tmp_path: Path) -> 
     assert (moved[3:] < 1e-6).all(), "rows of states without a choice do not move"
 
 
-def test_weights_for_a_method_without_any_are_refused(run_cli, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "method, sentence",
+    [("a2c", "a2c has no pair weights"), ("meta-lambda", "meta-lambda has no table of pair weights on dag")],
+)
+def test_weights_for_a_method_without_any_are_refused(run_cli, tmp_path: Path, method: str, sentence: str) -> None:
     np.save(tmp_path / "ones.npy", np.ones((10, 10), dtype=np.float32))
     code, _, err = run_cli(
-        "train", "dag", "a2c", "--env.depth", 4, "--weights", tmp_path / "ones.npy", "--out", tmp_path / "run"
+        "train", "dag", method, "--env.depth", 4, "--weights", tmp_path / "ones.npy", "--out", tmp_path / "run"
     )
     assert code == 2
-    assert "a2c has no pair weights" in err
+    assert sentence in err
     assert not (tmp_path / "run").exists()
 
 

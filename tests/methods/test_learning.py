@@ -33,7 +33,7 @@ def probability_of(learner, state: int, action: int) -> np.ndarray:
     return np.asarray(jax.nn.softmax(learner.policy.parameters.logits))[:, state, action]
 
 
-every_method = pytest.mark.parametrize("method", ["a2c", "h-pwr", "meta-pwr", "meta-pwtd"])
+every_method = pytest.mark.parametrize("method", ["a2c", "h-pwr", "meta-lambda", "meta-pwr", "meta-pwtd"])
 
 
 @every_method
@@ -66,7 +66,7 @@ def test_context(method):
         assert (probability_of(learner, state, action=state) > 0.95).all()
 
 
-@pytest.mark.parametrize("method", ["a2c", "meta-pwr", "meta-pwtd"])
+@pytest.mark.parametrize("method", ["a2c", "meta-lambda", "meta-pwr", "meta-pwtd"])
 def test_truncation(method):
     """1/(1 − γ) = 10, the value of a life that goes on; four steps alone would be worth less than 3.5."""
     np.testing.assert_allclose(values_of(learner_after(600, method, "truncation"))[:, 0], 10, atol=0.1)

@@ -8,10 +8,13 @@ from paircredit.methods import (
     A2C,
     A2CRR,
     HPWR,
+    RGM,
     TVT,
     InnerLoop,
+    MetaLambda,
     MetaPWR,
     MetaPWTD,
+    SyntheticReturns,
     make_method,
     methods,
     presets,
@@ -23,7 +26,17 @@ from tests.sentences import refused
 
 @pytest.mark.parametrize(
     "name, kind",
-    [("a2c", A2C), ("a2c-rr", A2CRR), ("h-pwr", HPWR), ("meta-pwr", MetaPWR), ("meta-pwtd", MetaPWTD), ("tvt", TVT)],
+    [
+        ("a2c", A2C),
+        ("a2c-rr", A2CRR),
+        ("h-pwr", HPWR),
+        ("meta-lambda", MetaLambda),
+        ("meta-pwr", MetaPWR),
+        ("meta-pwtd", MetaPWTD),
+        ("rgm", RGM),
+        ("synthetic-returns", SyntheticReturns),
+        ("tvt", TVT),
+    ],
 )
 def test_names(name, kind):
     assert isinstance(make_method(name), kind)

@@ -9,9 +9,11 @@ from paircredit.estimators.redistribution import (
 )
 from paircredit.estimators.returns import discounted_returns, lambda_advantages, td_errors
 from paircredit.estimators.standardise import standardise
+from paircredit.estimators.synthetic import associated_rewards, synthetic_rewards
 from paircredit.estimators.transport import recency_window, transported_values
 
 __all__ = [
+    "associated_rewards",
     "discounted_returns",
     "lambda_advantages",
     "mix_advantages",
@@ -23,6 +25,7 @@ __all__ = [
     "recency_window",
     "redistribute",
     "standardise",
+    "synthetic_rewards",
     "td_errors",
     "transported_values",
 ]

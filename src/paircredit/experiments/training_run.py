@@ -211,10 +211,10 @@ def _members_of_variant(
         return [Member(seed, env, method, None, labels) for seed in spec.seeds]
     if not hasattr(method, "table") and not learns_weights(method):
         raise PaircreditError(f"{spec.method} has no pair weights, so it cannot use those in {spec.weights_from}.")
-    if learns_weights(method) and not isinstance(env.spec.observation, Discrete):
+    if learns_weights(method) and not _has_table(method, env):
         raise PaircreditError(
-            f"{spec.method} has a network of weights on {spec.env}, which no table can start; "
-            f"h-pwr can use the one in {spec.weights_from}."
+            f"{spec.method} has no table of pair weights on {spec.env} that the one in {spec.weights_from} could "
+            "start; h-pwr can use it."
         )
     source = folder / spec.weights_from
     tables = load_weights(source if source.exists() else Path(spec.weights_from), table_size(env.spec))
@@ -224,6 +224,12 @@ def _members_of_variant(
         own = dataclasses.replace(method, table=jnp.asarray(table, dtype=float)) if hasattr(method, "table") else method
         members.append(Member(seed, env, own, table, {**labels, **number}))
     return members
+
+
+def _has_table(method: Any, env: Any) -> bool:
+    """Whether what the method learns by metagradient is a table of pairs, and no network nor anything else."""
+    learner = jax.eval_shape(lambda key: method.init(key, env), jax.random.key(0))
+    return hasattr(learner.weights.parameters, "matrix")
 
 
 def _start_weights(members: list[Member], method: Method, spec: TrainingSpec) -> Any:

@@ -100,13 +100,13 @@ class OuterLoop(eqx.Module):
         return policy_gradient_loss(policy, data.trajectory, data.advantages, self.entropy_cost)
 
 
-def meta_learn(method: MetaMethod, learner: Any, kept: InnerData, next_trajectory: Trajectory) -> Any:
+def meta_learn(method: MetaMethod, learner: Any, kept: Any, next_trajectory: Trajectory) -> Any:
     """η → η' by the one-step rule, once the batch that follows an inner update is there.
 
     Args:
         method: the method whose weights learn.
         learner: after the inner update that `kept` came from.
-        kept: what `method.learn` returned with it.
+        kept: what `method.learn` returned with it; its `policy` is the one before the update.
         next_trajectory: collected with the updated policy.
     """
     step = explicit_one_step(

@@ -31,6 +31,13 @@ _KEY_TO_DOOR_PAPER: Settings = {
     "tvt:inner.standardise": False,
     "a2c-rr:inner.discount": 0.92,
     "a2c-rr:lambda_": 0.5,
+    "meta-lambda:outer.learning_rate": 1e-6,
+    "meta-lambda:outer.lambda_": 1.0,
+    "rgm:outer.learning_rate": 1e-6,
+    "rgm:outer.lambda_": 1.0,
+    "rgm:transformer.width": 256,
+    "synthetic-returns:lambda_": 0.5,
+    "synthetic-returns:contribution_learning_rate": 2e-4,
 }
 _KEY_TO_DOOR: Settings = {
     **_KEY_TO_DOOR_PAPER,
@@ -43,6 +50,11 @@ _KEY_TO_DOOR_SMALL: Settings = {
     "inner.learning_rate": 2e-3,
     "inner.value_learning_rate": 2e-3,
     "outer.learning_rate": 3e-3,
+    "meta-lambda:outer.learning_rate": 1e-3,
+    "rgm:outer.learning_rate": 1e-4,
+    "rgm:transformer.width": 32,
+    "synthetic-returns:contribution_learning_rate": 2e-3,
+    "synthetic-returns:head_width": 32,
     "network.filters": (8, 8),
     "network.picture_width": 64,
     "network.trunk": (64, 64),
@@ -53,6 +65,19 @@ _KEY_TO_DOOR_SMALL: Settings = {
     "tvt:memory.hidden": 32,
     "a2c-rr:prediction.learning_rate": 1e-3,
     "a2c-rr:prediction.width": 64,
+    "a2c-rr:prediction.cells": 16,
+}
+_TABLES_SMALL: Settings = {
+    "network.trunk": (16, 16),
+    "rgm:transformer.width": 16,
+    "rgm:transformer.blocks": 2,
+    "tvt:inner.learning_rate": 3e-3,
+    "tvt:memory.width": 16,
+    "tvt:memory.encoder": 32,
+    "tvt:memory.controller": 16,
+    "tvt:memory.hidden": 16,
+    "a2c-rr:prediction.learning_rate": 1e-3,
+    "a2c-rr:prediction.width": 32,
     "a2c-rr:prediction.cells": 16,
 }
 _PROBE: Settings = {
@@ -71,6 +96,7 @@ _PROBE: Settings = {
     "a2c-rr:prediction.width": 32,
     "a2c-rr:prediction.cells": 8,
     "a2c-rr:network.trunk": (16, 16),
+    "synthetic-returns:contribution_learning_rate": 0.1,
 }
 
 _PRESETS: dict[str, tuple[str, dict[str, Settings]]] = {
@@ -84,7 +110,7 @@ _PRESETS: dict[str, tuple[str, dict[str, Settings]]] = {
     ),
     "small": (
         "small networks, larger steps and colours that are easy to tell apart, for a laptop",
-        {"key-to-door": _KEY_TO_DOOR_SMALL},
+        {"tables": _TABLES_SMALL, "key-to-door": _KEY_TO_DOOR_SMALL},
     ),
     "probe": ("large steps and γ = 0.9, for the probe environments", {"tables": _PROBE}),
 }

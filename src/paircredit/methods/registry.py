@@ -10,20 +10,29 @@ from paircredit.errors import PaircreditError, unknown_name
 from paircredit.methods.a2c import A2C
 from paircredit.methods.a2c_rr import A2CRR
 from paircredit.methods.hpwr import HPWR
+from paircredit.methods.meta_lambda import MetaLambda
 from paircredit.methods.meta_pwr import MetaPWR
 from paircredit.methods.meta_pwtd import MetaPWTD
 from paircredit.methods.presets import preset_settings
 from paircredit.methods.protocol import Method
+from paircredit.methods.rgm import RGM
 from paircredit.methods.settings import replace_dotted
+from paircredit.methods.synthetic_returns import SyntheticReturns
 from paircredit.methods.tvt import TVT
 
 _METHODS: dict[str, tuple[Callable[..., Any], str]] = {
     "a2c": (A2C, "actor-critic with a fixed λ; the regular return at λ = 1"),
     "a2c-rr": (A2CRR, "actor-critic on rewards redistributed by a return predictor"),
     "h-pwr": (HPWR, "pairwise weighted rewards, handcrafted weights"),
+    "meta-lambda": (MetaLambda, "the λ-estimator, a λ for every state learned by metagradient"),
     "meta-pwr": (MetaPWR, "pairwise weighted rewards, weights learned by metagradient"),
     "meta-pwtd": (MetaPWTD, "pairwise weighted TD errors, weights learned by metagradient"),
     "tvt": (TVT, "value transported along the reads of a reconstructive memory"),
+    "rgm": (RGM, "one weight per reward of an episode, made by a Transformer that learns by metagradient"),
+    "synthetic-returns": (
+        SyntheticReturns,
+        "states that bring rewards later, found by regression, are paid for at once",
+    ),
 }
 
 

@@ -6,7 +6,9 @@ from paircredit.weights.fixed_pairs import FixedPairs
 from paircredit.weights.handcrafted import handcrafted_weights
 from paircredit.weights.network import PairNetwork
 from paircredit.weights.protocol import PairInputs, PairWeights
+from paircredit.weights.return_generator import ReturnGenerator
 from paircredit.weights.tabular import FixedTable, SigmoidTable
+from paircredit.weights.traces import trace_weights
 
 __all__ = [
     "FixedPairs",
@@ -14,8 +16,10 @@ __all__ = [
     "PairInputs",
     "PairNetwork",
     "PairWeights",
+    "ReturnGenerator",
     "SigmoidTable",
     "exponential_weights",
     "handcrafted_weights",
+    "trace_weights",
     "weights_for",
 ]

@@ -1,0 +1,258 @@
+"""RGM: the regular return where all weights are 1, what its Transformer may see, its metagradient, Key-to-Door."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from paircredit.envs import DagConfig, KeyToDoorConfig, UmbrellaConfig, make_environment
+from paircredit.methods import A2C, HPWR, RGM, InnerLoop, OuterLoop, make_method
+from paircredit.methods.rgm import generated_returns
+from paircredit.networks import NetworkSpec, Transformer, TransformerSpec
+from paircredit.networks.transformer import Attention, LayerNorm, sinusoids
+from paircredit.training import Plan, check_method, collect_episodes, train
+from paircredit.weights import ReturnGenerator
+from tests import oracles
+from tests.methods.quick_training import learners_after
+from tests.sentences import refused
+
+TINY = NetworkSpec(filters=(2, 2), picture_width=6, trunk=(6, 5), pair_width=8, precision="float32")
+LIGHT = TransformerSpec(blocks=2, heads=2, width=8, widening=2)
+FLAT = dataclasses.replace(LIGHT, blocks=1)
+"""Compiles in half the time, for tests that train."""
+INNER = InnerLoop(discount=0.9, entropy_cost=0.0, initial_scale=0.7, episodes=4)
+UMBRELLA = UmbrellaConfig(length=3, mean=0.5, variance=1.0, horizon=5).build()
+"""Ten states, and two steps of padding in every episode."""
+
+
+def key_to_door():
+    return KeyToDoorConfig(key_steps=3, apple_steps=4, door_steps=3, fewest_apples=19).build()
+
+
+def method(**settings) -> RGM:
+    return RGM(INNER, **{"network": TINY, "transformer": LIGHT, "outer": OuterLoop(initial_scale=1.0), **settings})
+
+
+def generator(env=UMBRELLA, seed: int = 0, bound="linear", scale: float = 1.0, **sizes) -> ReturnGenerator:
+    spec = dataclasses.replace(LIGHT, **sizes)
+    return ReturnGenerator.random(jax.random.key(seed), env.spec, TINY, spec, bound, scale)
+
+
+@pytest.fixture(scope="module")
+def batch():
+    player = A2C(INNER)
+    return collect_episodes(player, player.init(jax.random.key(0), UMBRELLA), UMBRELLA, jax.random.key(1))
+
+
+@pytest.fixture(scope="module")
+def episode(batch):
+    """States 0 … 3 and two steps of padding."""
+    one = jax.tree.map(lambda x: x[0], batch)
+    assert np.asarray(one.valid).tolist() == [True] * 3 + [False] * 2
+    return one
+
+
+class TestNetwork:
+    def test_norm_by_hand(self):
+        normed = LayerNorm(jnp.array([1.0, 2.0]), jnp.array([0.0, 1.0]))(jnp.array([[1.0, 3.0], [7.0, 7.0]]))
+        np.testing.assert_allclose(normed, [[-1, 3], [0, 1]], atol=1e-4)
+
+    def test_attention_by_loops(self):
+        rng = np.random.default_rng(0)
+        attention = Attention.random(jax.random.key(0), 4, 2)
+        x, seen = rng.normal(size=(3, 4)).astype(np.float32), np.array([True, True, False])
+        weight = np.asarray(attention.inwards.weight)
+        queries, keys, values = (x @ weight[:, 4 * i : 4 * i + 4] for i in range(3))
+        gathered = np.zeros((3, 4))
+        for head in (slice(0, 2), slice(2, 4)):
+            for query in range(3):
+                shares = np.exp([queries[query, head] @ keys[k, head] / np.sqrt(2) for k in range(2)])
+                gathered[query, head] = shares / shares.sum() @ values[:2, head]
+        expected = gathered @ np.asarray(attention.outwards.weight)
+        np.testing.assert_allclose(attention(jnp.asarray(x), jnp.asarray(seen)), expected, rtol=1e-4, atol=1e-5)
+
+    def test_without_positions_tokens_are_a_set(self):
+        """A permutation of the tokens permutes the answers; with positions it changes them."""
+        tokens, seen = jax.random.normal(jax.random.key(0), (5, 8)), jnp.ones(5, dtype=bool)
+        order = jnp.array([3, 1, 4, 0, 2])
+        for positions, same in (("none", True), ("sinusoidal", False), ("learned", False)):
+            spec = dataclasses.replace(LIGHT, positions=positions)
+            network = Transformer.random(jax.random.key(1), 5, spec)
+            difference = np.abs(network(tokens, seen)[order] - network(tokens[order], seen)).max()
+            assert (difference < 1e-4) == same
+
+    def test_positions_differ(self):
+        rows = sinusoids(121, 8)
+        distances = np.linalg.norm(rows[:, None] - rows[None], axis=-1)
+        assert distances[~np.eye(121, dtype=bool)].min() > 0.01
+        np.testing.assert_allclose(rows[0], [0] * 4 + [1] * 4)
+
+    @pytest.mark.parametrize(
+        "sizes, words", [({"width": 10, "heads": 4}, ("10", "4")), ({"width": 3, "heads": 3}, ("3",))]
+    )
+    def test_sizes_that_do_not_fit_are_refused(self, sizes, words):
+        with refused("width", *words):
+            generator(**sizes)
+
+    def test_unknown_names_are_refused(self, users_view):
+        with refused("'sinus'", "sinusoidal"):
+            generator(positions="sinus")
+        with refused("'sigmoid'", "twice-sigmoid"):
+            generator(bound="sigmoid")
+
+
+class TestWhatWeightsSee:
+    def test_padding_is_never_seen(self, episode):
+        weights = generator()
+        dirty = dataclasses.replace(
+            episode,
+            observations=episode.observations.at[4:].set(7),
+            actions=episode.actions.at[3:].set(1),
+            rewards=episode.rewards.at[3:].set(jnp.nan),
+        )
+        np.testing.assert_array_equal(weights(episode)[:3], weights(dirty)[:3])
+        assert np.isfinite(weights(dirty)).all()
+
+    def test_padding_has_no_gradient(self, batch):
+        dirty = dataclasses.replace(batch, rewards=jnp.where(batch.valid, batch.rewards, jnp.nan))
+
+        def total(weights, data):
+            return jnp.sum(jnp.square(generated_returns(jax.vmap(weights)(data), data)))
+
+        gradients = jax.jit(jax.grad(total))(generator(), dirty)
+        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients))
+        assert np.abs(gradients.out.bias).max() > 0
+
+    @pytest.mark.parametrize("change", ["observation", "action", "reward"])
+    @pytest.mark.parametrize("at", ["past", "future"])
+    def test_every_weight_depends_on_the_whole_episode(self, episode, change, at):
+        """β of the first reward sees what comes last, β of the last what came first."""
+        changed = {
+            "observation": {"observations": episode.observations.at[3 if at == "future" else 0].set(5)},
+            "action": {"actions": episode.actions.at[2 if at == "future" else 0].add(1)},
+            "reward": {"rewards": episode.rewards.at[2 if at == "future" else 0].add(0.5)},
+        }[change]
+        weights = generator()
+        moved = np.abs(weights(episode) - weights(dataclasses.replace(episode, **changed)))
+        assert moved[0 if at == "future" else 2] > 1e-5
+
+    def test_weights_start_near_1(self, batch):
+        for bound in ("linear", "twice-sigmoid"):
+            shares = jax.vmap(generator(bound=bound, scale=0.01))(batch)
+            np.testing.assert_allclose(shares, 1, atol=0.05)
+            assert shares.std() > 0
+
+    def test_the_bound(self, episode):
+        weights = generator(bound="twice-sigmoid")
+        steep = dataclasses.replace(weights, out=jax.tree.map(lambda x: 20 * x, weights.out))
+        shares = np.asarray(steep(episode))
+        assert shares.min() >= 0 and shares.max() <= 2
+        free = dataclasses.replace(steep, bound="linear")
+        np.testing.assert_allclose(shares, 2 / (1 + np.exp(-np.asarray(free(episode)))), rtol=1e-4, atol=1e-6)
+        assert np.abs(free(episode)).max() > 2
+
+
+def test_returns_by_hand(episode):
+    data = dataclasses.replace(episode, rewards=jnp.array([1.0, 10.0, 100.0, jnp.nan, 7.0]))
+    shares = jnp.array([[0.5, -1.0, 2.0, 3.0, 3.0]])
+    returns = generated_returns(shares, jax.tree.map(lambda x: x[None], data))
+    np.testing.assert_allclose(returns, [[190.5, 190, 200, 0, 0]])
+
+
+def test_the_credit_that_is_shown_is_the_credit_that_is_given(batch):
+    rgm = method()
+    learner = rgm.init(jax.random.key(3), UMBRELLA)
+    values = jnp.asarray(np.random.default_rng(0).normal(size=10), dtype=float)
+    value = dataclasses.replace(learner.weighted_value.parameters, values=values)
+    learner = dataclasses.replace(learner, weighted_value=dataclasses.replace(learner.weighted_value, parameters=value))
+    credit, data = jax.device_get(rgm.credit(learner, batch)), jax.device_get(batch)
+    episodes = zip(credit.weights, credit.signal, data.valid, strict=True)
+    sums = np.array([oracles.loop_pairwise_sum(*one) for one in episodes])
+    expected = (sums - np.asarray(values)[data.observations[:, :-1]])[data.valid]
+    np.testing.assert_allclose(credit.advantages[data.valid], expected, rtol=1e-4, atol=1e-5)
+    assert (credit.weights == credit.weights[:, :1]).all(), "one weight per reward, for all actions before it"
+    after, _ = rgm.learn(learner, batch)
+    policy = INNER.improve_policy(learner.policy, batch, jnp.asarray(credit.advantages))
+    np.testing.assert_allclose(after.policy.parameters.logits, policy.parameters.logits, rtol=1e-5)
+
+
+@pytest.mark.usefixtures("quick_compilation")
+@pytest.mark.parametrize("place", ["dag", "key-to-door"])
+def test_weights_of_1_are_monte_carlo(place):
+    """With an output layer of 0, β = 1 everywhere; the updates are those of H-PWR with weights of 1, whatever γ."""
+    env = DagConfig(depth=4).build() if place == "dag" else key_to_door()
+    size = 10 if place == "dag" else env.spec.horizon
+    inner = InnerLoop(episodes=3, discount=0.9, standardise=place != "dag")
+    rgm = RGM(inner, OuterLoop(initial_scale=0.0), TINY, FLAT)
+    plain = HPWR(inner, jnp.ones((size, size)), TINY)
+    learner = rgm.init(jax.random.key(0), env)
+    twin = dataclasses.replace(
+        plain.init(jax.random.key(1), env), policy=learner.policy, weighted_value=learner.weighted_value
+    )
+    first, learn, learn_twin = learner, eqx.filter_jit(rgm.learn), eqx.filter_jit(plain.learn)
+    for seed in range(2):
+        trajectory = collect_episodes(rgm, learner, env, jax.random.key(seed))
+        learner, twin = learn(learner, trajectory)[0], learn_twin(twin, trajectory)[0]
+    moved = jax.tree.map(lambda a, b: jnp.abs(a - b).max(), first.policy.parameters, learner.policy.parameters)
+    assert max(jax.tree.leaves(moved)) > 0.01
+    ours, theirs = (learner.policy, learner.weighted_value), (twin.policy, twin.weighted_value)
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.usefixtures("quick_compilation")
+class TestMetagradient:
+    @pytest.mark.parametrize("bound", ["linear", "twice-sigmoid"])
+    def test_finite_differences_agree_on_the_dag(self, bound, x64):
+        rgm = method(bound=bound)
+        checked = check_method(rgm, make_environment("dag", depth=4), updates=2, directions=3)
+        assert np.abs(checked.numeric).max() > 1e-6
+        assert checked.relative_error < 1e-6
+
+    def test_finite_differences_agree_in_key_to_door(self, x64):
+        inner = InnerLoop(episodes=2, standardise=True, entropy_cost=0.05, initial_scale=1.0)
+        rgm = RGM(inner, OuterLoop(initial_scale=1.0, clip_norm=None), TINY, FLAT)
+        checked = check_method(rgm, key_to_door(), updates=2, directions=3)
+        assert np.abs(checked.numeric).max() > 1e-9
+        assert checked.relative_error < 1e-5
+
+
+def test_key_to_door_presets():
+    paper, default, small = (make_method("rgm", name, "key-to-door") for name in ("paper", "default", "small"))
+    for preset in (paper, default):
+        assert (preset.outer.learning_rate, preset.outer.lambda_, preset.outer.clip_norm) == (1e-6, 1.0, None)
+        assert preset.inner.learning_rate == 2e-4 and preset.inner.standardise
+        assert preset.transformer == TransformerSpec(blocks=4, heads=4, width=256)
+    assert small.outer.learning_rate > 1e-6 and small.transformer.width <= 64 and small.network.trunk == (64, 64)
+    for preset in ("default", "paper"):
+        assert make_method("rgm", preset, "dag") == RGM()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_compilation")
+def test_learns_in_key_to_door():
+    """The shared loop, two members with rates of their own: everything moves and stays finite."""
+    base = make_method("rgm", "small", "key-to-door", network=TINY, transformer=FLAT)
+    base = dataclasses.replace(base, inner=dataclasses.replace(base.inner, episodes=2))
+    faster = dataclasses.replace(base, outer=dataclasses.replace(base.outer, learning_rate=1e-2))
+    learner = learners_after(3, [base, faster], key_to_door())
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(learner))
+    moved = np.abs(np.asarray(learner.weights.parameters.out.bias) - 1)[:, 0]
+    assert 0 < moved[0] < 1e-3 and moved[1] > 10 * moved[0]
+
+
+@pytest.mark.usefixtures("quick_compilation")
+@pytest.mark.slow
+def test_learns_a_probe():
+    """The one that asks for most: the action must match the observation."""
+    rgm = make_method("rgm", "probe", transformer=FLAT, network=TINY)
+    env = make_environment("probe-context")
+    learner = train([rgm] * 2, [env] * 2, [0, 1], Plan(updates=100), 200).learner
+    probabilities = np.asarray(jax.nn.softmax(learner.policy.parameters.logits))
+    for state in (0, 1):
+        assert (probabilities[:, state, state] > 0.95).all()

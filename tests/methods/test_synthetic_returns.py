@@ -1,0 +1,206 @@
+"""Synthetic Returns: A2C where nothing is contributed, a cause that is found, who gets gradients, Key-to-Door."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from paircredit.envs import KeyToDoorConfig, UmbrellaConfig, make_environment
+from paircredit.methods import A2C, InnerLoop, SyntheticReturns, make_method
+from paircredit.methods.synthetic_returns import contribution_loss
+from paircredit.networks import ContributionNetwork, ContributionTable, NetworkSpec, ValueTable
+from paircredit.training import Plan, collect_episodes, train
+from paircredit.types import Trajectory
+from tests import oracles
+from tests.methods.quick_training import learners_after
+
+TINY = NetworkSpec(filters=(2, 2), picture_width=6, trunk=(6, 5), pair_width=8, precision="float32")
+SGD = InnerLoop(
+    optimiser="sgd", learning_rate=0.5, value_learning_rate=0.3, discount=0.9, entropy_cost=0.0, initial_scale=0.7
+)
+UMBRELLA = UmbrellaConfig(length=3, mean=0.5, variance=1.0, horizon=5).build()
+"""Ten states, and two steps of padding in every episode."""
+rng = np.random.default_rng(0)
+values, later, gates, here = rng.normal(size=(4, 10)).astype(np.float32)
+
+
+def key_to_door():
+    return KeyToDoorConfig(key_steps=3, apple_steps=4, door_steps=3, fewest_apples=19).build()
+
+
+@pytest.fixture(scope="module")
+def batch():
+    method = A2C(SGD)
+    return collect_episodes(method, method.init(jax.random.key(0), UMBRELLA), UMBRELLA, jax.random.key(1))
+
+
+def generic(method: SyntheticReturns):
+    """A learner whose values and contributions are not at their start."""
+    learner = method.init(jax.random.key(5), UMBRELLA)
+    table = ContributionTable(jnp.asarray(later), jnp.asarray(gates), jnp.asarray(here))
+    return dataclasses.replace(
+        learner,
+        value=dataclasses.replace(learner.value, parameters=ValueTable(jnp.asarray(values))),
+        contribution=dataclasses.replace(learner.contribution, parameters=table),
+    )
+
+
+def test_the_credit_is_that_of_augmented_rewards(batch):
+    """λ-advantages of α c + β r by loops; the credit that is shown adds up to them, and the policy steps along them."""
+    method = SyntheticReturns(SGD, lambda_=0.8, synthetic_weight=0.7, reward_weight=0.4)
+    learner = generic(method)
+    credit, data = jax.device_get(method.credit(learner, batch)), jax.device_get(batch)
+    rewards = 0.7 * later[data.observations[:, :-1]] + 0.4 * data.rewards
+    discounts = np.where(data.terminated, 0.0, SGD.discount)
+    episodes = zip(rewards, values[data.observations], discounts, np.full(rewards.shape, 0.8), data.valid, strict=True)
+    expected = np.array([oracles.loop_lambda_advantages(*one) for one in episodes])
+    np.testing.assert_allclose(credit.advantages, expected, rtol=1e-4, atol=1e-5)
+    sums = [oracles.loop_pairwise_sum(*one) for one in zip(credit.weights, credit.signal, data.valid, strict=True)]
+    np.testing.assert_allclose(credit.advantages, sums, rtol=1e-4, atol=1e-5)
+    after, _ = method.learn(learner, batch)
+    policy = SGD.improve_policy(learner.policy, batch, jnp.asarray(credit.advantages))
+    np.testing.assert_allclose(after.policy.parameters.logits, policy.parameters.logits, rtol=1e-5)
+    targets = jnp.asarray(credit.advantages + values[data.observations[:, :-1]])
+    value = SGD.improve_value(learner.value, batch, targets)
+    np.testing.assert_allclose(after.value.parameters.values, value.parameters.values, rtol=1e-4, atol=1e-5)
+
+
+def test_the_loss_by_loops(batch):
+    table = generic(SyntheticReturns(SGD)).contribution.parameters
+    data, total, count = jax.device_get(batch), 0.0, 0
+    for states, rewards, valid in zip(data.observations, data.rewards, data.valid, strict=True):
+        for t in np.nonzero(valid)[0]:
+            before = sum(later[states[k]] for k in range(t))
+            predicted = before / (1 + np.exp(-gates[states[t]])) + here[states[t]]
+            total, count = total + 0.5 * (rewards[t] - predicted) ** 2, count + 1
+    np.testing.assert_allclose(contribution_loss(table, batch), total / count, rtol=1e-5)
+
+
+def test_padding_is_never_read(batch):
+    method = SyntheticReturns(SGD)
+    learner = generic(method)
+    poisoned = dataclasses.replace(batch, rewards=jnp.where(batch.valid, batch.rewards, jnp.nan))
+    for clean, dirty in zip(
+        jax.tree.leaves(method.learn(learner, batch)), jax.tree.leaves(method.learn(learner, poisoned)), strict=True
+    ):
+        np.testing.assert_array_equal(clean, dirty)
+
+
+@pytest.mark.usefixtures("quick_compilation")
+@pytest.mark.parametrize("place", ["dag", "key-to-door"])
+def test_without_weight_for_contributions_it_is_a2c(place):
+    """α = 0: the same keys make the same policies and values, whatever c, g and b learn beside them."""
+    env = make_environment("dag", depth=4) if place == "dag" else key_to_door()
+    inner = InnerLoop(episodes=3, discount=0.9, standardise=place != "dag")
+    method = SyntheticReturns(inner, lambda_=0.7, synthetic_weight=0.0, head_width=4, network=TINY)
+    plain = A2C(inner, lambda_=0.7, network=TINY)
+    learner, twin = method.init(jax.random.key(0), env), plain.init(jax.random.key(0), env)
+    first, learn, learn_twin = learner, eqx.filter_jit(method.learn), eqx.filter_jit(plain.learn)
+    for seed in range(2):
+        trajectory = collect_episodes(method, learner, env, jax.random.key(seed))
+        learner, twin = learn(learner, trajectory)[0], learn_twin(twin, trajectory)[0]
+    for a, b in zip(jax.tree.leaves((learner.policy, learner.value)), jax.tree.leaves(twin), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+    moved = jax.tree.map(
+        lambda a, b: jnp.abs(a - b).max(), first.contribution.parameters, learner.contribution.parameters
+    )
+    assert max(jax.tree.leaves(moved)) > 1e-3
+
+
+def test_a_cause_is_found():
+    """State 1 (and not 2) at step 1 brings +5 in state 4 two steps later, whatever lies between."""
+    states = jnp.array([[0, 1, 3, 4, 5], [0, 2, 3, 4, 5]])
+    rewards = jnp.array([[0.0, 0.0, 0.0, 5.0], [0.0] * 4])
+    one = jnp.ones((2, 4), dtype=bool)
+    data = Trajectory(states, one[..., None], jnp.zeros((2, 4), dtype=int), rewards, one & False, one & False, one)
+    data = dataclasses.replace(data, terminated=data.terminated.at[:, 3].set(True))
+    method = make_method("synthetic-returns", "probe")
+    env = make_environment("probe-value")
+    zeros = jnp.zeros(6)
+    learner = method.init(jax.random.key(0), env)
+    learner = dataclasses.replace(
+        learner,
+        policy=method.inner.trained_policy(dataclasses.replace(learner.policy.parameters, logits=jnp.zeros((6, 1)))),
+        value=method.inner.trained_value(ValueTable(zeros)),
+        contribution=dataclasses.replace(
+            learner.contribution,
+            parameters=ContributionTable(zeros, zeros, zeros),
+            state=method.contribution_optimiser.init(ContributionTable(zeros, zeros, zeros)),
+        ),
+    )
+
+    @jax.jit
+    def many(start):
+        return jax.lax.scan(lambda before, _: (method.learn(before, data)[0], None), start, length=800)[0]
+
+    learner = many(learner)
+    table = learner.contribution.parameters
+    assert contribution_loss(table, data) < 0.01
+    known = jax.vmap(table)(jnp.arange(6))
+    np.testing.assert_allclose(known.gate[4] * (known.later[1] - known.later[2]), 5, atol=0.3)
+    assert known.gate[3] < 0.2 < 0.8 < known.gate[4], "nothing arrives on the way"
+    # Being in state 1 is now worth α (c(1) − c(2)) more than being in state 2, beside the 5 that are to come.
+    first, second = learner.value.parameters.values[1:3]
+    np.testing.assert_allclose(first - second, 0.3 * (known.later[1] - known.later[2]) + 0.9**2 * 5, atol=0.2)
+
+
+def test_memories_keep_no_gradient():
+    """The head of c learns from sums over earlier states, but the perception module hears of g and b alone."""
+    env = key_to_door()
+    method = SyntheticReturns(InnerLoop(episodes=2, initial_scale=1.0), head_width=4, network=TINY)
+    learner = method.init(jax.random.key(0), env)
+    model = learner.contribution.parameters
+    assert isinstance(model, ContributionNetwork)
+    trajectory = collect_episodes(method, learner, env, jax.random.key(1))
+
+    def total(model, name):
+        return jnp.sum(getattr(jax.vmap(jax.vmap(model))(trajectory.observations), name))
+
+    for name, reaches in (("later", False), ("gate", True), ("here", True)):
+        gradients = jax.jit(jax.grad(lambda m: total(m, name)))(model)  # noqa: B023
+        assert (np.abs(gradients.perception.last.weight).max() > 0) == reaches
+        assert np.abs(getattr(gradients, name).last.weight).max() > 0
+    known = jax.vmap(jax.vmap(model))(trajectory.observations)
+    assert np.abs(known.later).max() < 0.1 and np.abs(known.here).max() < 0.1
+    np.testing.assert_allclose(known.gate, 0.5, atol=0.05)
+
+
+def test_key_to_door_presets():
+    paper, default, small = (
+        make_method("synthetic-returns", name, "key-to-door") for name in ("paper", "default", "small")
+    )
+    for method in (paper, default):
+        assert (method.lambda_, method.synthetic_weight, method.reward_weight) == (0.5, 0.3, 1.0)
+        assert method.inner.learning_rate == method.contribution_learning_rate == 2e-4
+        assert method.head_width == 128 and method.network.trunk == (512, 256)
+    assert small.contribution_learning_rate == 2e-3 and small.head_width == 32
+    for preset in ("default", "paper"):
+        assert make_method("synthetic-returns", preset, "dag") == SyntheticReturns()
+
+
+@pytest.mark.usefixtures("quick_compilation")
+def test_learns_in_key_to_door():
+    base = make_method("synthetic-returns", "small", "key-to-door", network=TINY, head_width=4)
+    base = dataclasses.replace(base, inner=dataclasses.replace(base.inner, episodes=2))
+    faster = dataclasses.replace(base, contribution_learning_rate=2e-2)
+    learner = learners_after(3, [base, faster], key_to_door())
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(learner))
+    moved = np.abs(np.asarray(learner.contribution.parameters.here.last.bias))[:, 0]
+    assert 0 < moved[0] < 0.01 < moved[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("probe", ["action", "context"])
+def test_learns_the_probes(probe):
+    method = make_method("synthetic-returns", "probe")
+    env = make_environment(f"probe-{probe}")
+    learner = train([method] * 2, [env] * 2, [0, 1], Plan(updates=100), 200).learner
+    probabilities = np.asarray(jax.nn.softmax(learner.policy.parameters.logits))
+    right = [(0, 1)] if probe == "action" else [(0, 0), (1, 1)]
+    for state, action in right:
+        assert (probabilities[:, state, action] > 0.95).all()
