@@ -48,6 +48,7 @@ _KEY_TO_DOOR_SMALL: Settings = {
     "a2c-rr:prediction.learning_rate": 1e-3,
     "a2c-rr:prediction.width": 64,
     "a2c-rr:prediction.cells": 16,
+    "a2c-rr:prediction.start": "xavier",
 }
 _PROBE: Settings = {
     "inner.learning_rate": 0.1,
