@@ -332,7 +332,12 @@ class TestPresets:
     def test_tables_start_from_the_fields_and_small_is_small(self):
         assert make_method("a2c-rr", "default", "dag") == make_method("a2c-rr", "paper", "dag") == A2CRR()
         small = make_method("a2c-rr", "small", "key-to-door")
-        assert small.prediction.width <= 64 and small.network.trunk[0] <= 64 and small.inner.discount == 0.92
+        assert (
+            small.prediction.width <= 64
+            and small.prediction.start == "xavier"
+            and small.network.trunk[0] <= 64
+            and small.inner.discount == 0.92
+        )
 
 
 class TestKeyToDoor:

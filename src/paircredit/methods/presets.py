@@ -66,6 +66,7 @@ _KEY_TO_DOOR_SMALL: Settings = {
     "a2c-rr:prediction.learning_rate": 1e-3,
     "a2c-rr:prediction.width": 64,
     "a2c-rr:prediction.cells": 16,
+    "a2c-rr:prediction.start": "xavier",
 }
 _TABLES_SMALL: Settings = {
     "network.trunk": (16, 16),
