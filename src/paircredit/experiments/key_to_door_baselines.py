@@ -12,7 +12,8 @@ from paircredit.experiments.spec import Experiment, pick_scale
 BASELINES = ("meta-lambda", "rgm", "a2c-rr", "tvt", "synthetic-returns")
 FRAMES = 10_080_000
 """Environment steps per member at the largest scale: 5,250 updates of 16 episodes."""
-FEW_FRAMES = 2_000_000
+FEW_FRAMES = 640_000
+"""Of a shortened episode with small networks: 2,000 updates, for a laptop."""
 
 Grid = Mapping[str, Sequence[float]]
 """Values of settings; all combinations are tried."""
@@ -61,7 +62,7 @@ def baselines(scale: str) -> Experiment:
         scale,
         {
             "smoke": lambda: build("smoke", 2 * 320, 1, preset="small", env_settings=SHORTENED),
-            "short": lambda: build("short", FEW_FRAMES, 3),
+            "short": lambda: build("short", FEW_FRAMES, 1, preset="small", env_settings=SHORTENED),
             "paper": lambda: build("paper", FRAMES, 5),
         },
     )
@@ -101,7 +102,7 @@ def searches(scale: str) -> Experiment:
         scale,
         {
             "smoke": lambda: build("smoke", 2 * 320, 1, fewest=True, preset="small", env_settings=SHORTENED),
-            "short": lambda: build("short", FEW_FRAMES, 1),
+            "short": lambda: build("short", FEW_FRAMES, 1, preset="small", env_settings=SHORTENED),
             "paper": lambda: build("paper", 50_000_000, 3),
         },
     )

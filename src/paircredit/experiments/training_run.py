@@ -24,7 +24,7 @@ from paircredit.experiments.weight_tables import has_tables, may_be_kept, weight
 from paircredit.methods.protocol import Method
 from paircredit.methods.registry import make_method
 from paircredit.methods.settings import replace_dotted
-from paircredit.networks import num_states
+from paircredit.networks import PolicyTable, num_states
 from paircredit.runs.checkpoint import SECONDS_BETWEEN, Schedule
 from paircredit.runs.folder import RunWriter, rounded
 from paircredit.runs.read import read_arrays, read_run
@@ -54,10 +54,10 @@ def run_training(
     method = replace_dotted(make_method(spec.method, spec.preset, spec.env), spec.method_settings, spec.method)
     members = _members(spec, method, folder)
     env = members[0].env
-    tables = isinstance(env.spec.observation, Discrete)
     # What cannot start is refused before a folder is made.
     learner = jax.eval_shape(members[0].method.init, jax.random.key(0), env)
-    exact = spec.protocol == "online" and hasattr(env, "model") and hasattr(learner.policy.parameters, "logits")
+    tables = isinstance(learner.policy.parameters, PolicyTable)
+    exact = spec.protocol == "online" and hasattr(env, "model") and tables
     plan = Plan(
         protocol=spec.protocol,
         updates=even_chunks(spec.updates, LARGEST_CHUNK if tables else LARGEST_CHUNK_OF_NETWORKS),

@@ -1,0 +1,64 @@
+"""The other methods as an experiment: every one trains at smoke scale, and the searches are the appendix'."""
+
+from __future__ import annotations
+
+import pytest
+
+from paircredit.analysis.claims import judge_all
+from paircredit.experiments import make_experiment, reproduce
+from paircredit.experiments.key_to_door_baselines import BASELINES, SEARCHES, combinations
+from paircredit.figures.registry import FIGURES
+from paircredit.methods import make_method, replace_dotted
+from paircredit.runs import find_runs
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("baselines") / "runs"
+    reproduce(make_experiment("key-to-door-baselines", "smoke"), folder)
+    return find_runs(folder)
+
+
+def test_every_method_trains(runs):
+    assert {run.spec["method"] for run in runs} == set(BASELINES)
+    for run in runs:
+        rows = run.metrics()
+        assert [row["update"] for row in rows] == [0, 1] and all(0 <= row["key_rate"] <= 1 for row in rows)
+
+
+def test_figures_and_claims_can_read_them(runs):
+    verdicts = {verdict.id: verdict for verdict in judge_all(runs)}
+    assert verdicts["K2"].status == "not judged" and "no runs of A2C" in verdicts["K2"].measured
+    drawn = [figure.name for figure in FIGURES if figure.name.startswith("key-to-door") and figure.draw(runs)]
+    assert "key-to-door-central" in drawn
+
+
+def test_what_is_kept_of_learned_weights(runs):
+    """Whatever learns by metagradient keeps its weights of pairs; the rest has none."""
+    kept = {run.spec["method"] for run in runs if "weights" in run.arrays()}
+    assert kept == {"meta-lambda", "rgm"}
+
+
+def test_the_experiment_trains_ten_million_frames():
+    full = make_experiment("key-to-door-baselines", "paper")
+    assert [run.method for run in full.runs] == list(BASELINES)
+    assert all(run.updates * 16 * 120 >= 10e6 and len(run.seeds) >= 5 for run in full.runs)
+
+
+def test_the_searches_are_those_of_the_appendix():
+    full = {run.method: run for run in make_experiment("key-to-door-searches", "paper").runs}
+    assert {name: len(run.variants) for name, run in full.items()} == {
+        "meta-lambda": 4,
+        "rgm": 4,
+        "tvt": 8,
+        "a2c-rr": 24,
+    }
+    assert all(len(run.seeds) == 3 and run.updates == round(50e6 / (16 * 120)) for run in full.values())
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_every_combination_is_one_of_the_method(name):
+    """The paper's best is among them, and is what the preset `paper` has."""
+    method = make_method(name, "paper", "key-to-door")
+    tried = [replace_dotted(method, variant["method_settings"], name) for variant in combinations(SEARCHES[name])]
+    assert method in tried
