@@ -55,10 +55,13 @@ def main() -> None:
         jnp.full((m, c), -3.0),
         jnp.zeros((m, c)),
     )
+    if jax.default_backend() == "gpu":
+        kernel = measure(gradient(lambda *a: module.additive_scan(*a, backend="kernel")), arguments, options.repeats)
+        print(f"kernel  {1e3 * kernel.seconds:7.3f} ms")
     print("unroll  ours ms  automatic ms")
     for unroll in options.unroll:
         module.unroll = lambda unroll=unroll: unroll
-        ours = measure(gradient(lambda *a: module.additive_scan(*a)), arguments, options.repeats)
+        ours = measure(gradient(lambda *a: module.additive_scan(*a, backend="loop")), arguments, options.repeats)
         automatic = measure(gradient(lambda *a, u=unroll: plain(*a, u)), arguments, options.repeats)
         print(f"{unroll:6d}  {1e3 * ours.seconds:7.3f}  {1e3 * automatic.seconds:12.3f}", flush=True)
 

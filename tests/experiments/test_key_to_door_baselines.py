@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import pytest
 
 from paircredit.analysis.claims import judge_all
@@ -14,8 +15,13 @@ from paircredit.runs import find_runs
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
+    """The programs run for milliseconds and are compiled without optimisation."""
     folder = tmp_path_factory.mktemp("baselines") / "runs"
-    reproduce(make_experiment("key-to-door-baselines", "smoke"), folder)
+    jax.config.update("jax_disable_most_optimizations", True)
+    try:
+        reproduce(make_experiment("key-to-door-baselines", "smoke"), folder)
+    finally:
+        jax.config.update("jax_disable_most_optimizations", False)
     return find_runs(folder)
 
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Literal
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from paircredit.networks.additive_kernel import kernel_backward, kernel_forward
+
 UNROLL = 8
 """Steps per iteration of the compiled loop on a GPU, where a step is two tiny kernels."""
+ScanBackend = Literal["auto", "loop", "kernel", "interpreted kernel"]
 
 
-@jax.custom_vjp
 def additive_scan(
-    candidates: Float[Array, "T C"], weight: Float[Array, "C C"], bias: Float[Array, " C"], start: Float[Array, " C"]
+    candidates: Float[Array, "T C"],
+    weight: Float[Array, "C C"],
+    bias: Float[Array, " C"],
+    start: Float[Array, " C"],
+    backend: ScanBackend = "auto",
 ) -> Float[Array, "T C"]:
     """c_t = c_{t−1} + sigmoid(c_{t−1} R + b) · z_t, all of them.
 
@@ -24,7 +33,20 @@ def additive_scan(
         weight: R.
         bias: b.
         start: c before the first step.
+        backend: `loop`, a compiled loop of small operations; `kernel`, all steps in one GPU kernel; `auto` takes the
+            kernel where it can.
     """
+    if backend == "auto":
+        cells = bias.shape[0]
+        fits = jax.default_backend() == "gpu" and candidates.dtype == jnp.float32 and cells & (cells - 1) == 0
+        backend = "kernel" if fits else "loop"
+    return _scan(backend, candidates, weight, bias, start)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _scan(backend: ScanBackend, candidates: Array, weight: Array, bias: Array, start: Array) -> Array:
+    if backend != "loop":
+        return kernel_forward(candidates, weight, bias, start, interpret=backend == "interpreted kernel")
 
     def step(memory: Array, candidate: Array) -> tuple[Array, Array]:
         memory = memory + jax.nn.sigmoid(memory @ weight + bias) * candidate
@@ -33,25 +55,35 @@ def additive_scan(
     return jax.lax.scan(step, start, candidates, unroll=unroll())[1]
 
 
-def _forward(candidates: Array, weight: Array, bias: Array, start: Array) -> tuple[Array, tuple[Array, ...]]:
-    memories = additive_scan(candidates, weight, bias, start)
+def _forward(
+    backend: ScanBackend, candidates: Array, weight: Array, bias: Array, start: Array
+) -> tuple[Array, tuple[Array, ...]]:
+    memories = _scan(backend, candidates, weight, bias, start)
     return memories, (candidates, weight, bias, start, memories)
 
 
-def _backward(kept: tuple[Array, ...], received: Array) -> tuple[Array, Array, Array, Array]:
+def _backward(backend: ScanBackend, kept: tuple[Array, ...], received: Array) -> tuple[Array, Array, Array, Array]:
     candidates, weight, bias, start, memories = kept
     before = jnp.concatenate([start[None], memories[:-1]])
     gates = jax.nn.sigmoid(before @ weight + bias)
     slopes = gates * (1 - gates) * candidates
+    totals = _totals(backend, received, slopes, weight)
+    through_gates = totals * slopes
+    d_start = totals[0] + through_gates[0] @ weight.T
+    return totals * gates, before.T @ through_gates, jnp.sum(through_gates, axis=0), d_start
+
+
+def _totals(backend: ScanBackend, received: Array, slopes: Array, weight: Array) -> Array:
+    """The derivative with respect to every memory, through all that follows it."""
+    if backend != "loop":
+        return kernel_backward(received, slopes, weight, interpret=backend == "interpreted kernel")
 
     def step(later: Array, here: tuple[Array, Array]) -> tuple[Array, Array]:
         own, slope = here
         total = later + own
         return total + (total * slope) @ weight.T, total
 
-    d_start, totals = jax.lax.scan(step, jnp.zeros_like(start), (received, slopes), reverse=True, unroll=unroll())
-    through_gates = totals * slopes
-    return totals * gates, before.T @ through_gates, jnp.sum(through_gates, axis=0), d_start
+    return jax.lax.scan(step, jnp.zeros_like(slopes[0]), (received, slopes), reverse=True, unroll=unroll())[1]
 
 
 def unroll() -> int:
@@ -59,4 +91,4 @@ def unroll() -> int:
     return UNROLL if jax.default_backend() == "gpu" else 1
 
 
-additive_scan.defvjp(_forward, _backward)
+_scan.defvjp(_forward, _backward)
