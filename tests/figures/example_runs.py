@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from paircredit.analysis.key_to_door_results import CENTRAL, SEARCH, SWITCHES
+from paircredit.analysis.key_to_door_results import CENTRAL, SEARCH, SEARCHES, SWITCHES
 from paircredit.envs.dag import num_states
 from paircredit.runs import Run, RunWriter, find_runs
 from tests.key_to_door_runs import weights, write_method
@@ -127,6 +127,7 @@ def write_key_to_door(folder: Path) -> None:
     tried = {(CENTRAL, (("lambda", 0.5), ("learning_rate", 2e-4))): [0, 10]}
     write_method(folder, "a2c", tried, role=SEARCH, updates=40)
     write_method(folder, "meta-pwr", {(CENTRAL, (("switch", "default"),)): [0, 10]}, role=SWITCHES, updates=40)
+    write_method(folder, "rgm", {(CENTRAL, (("tried", "rate 1"),)): [0, 10]}, role=SEARCHES, updates=40)
 
 
 def write_all(folder: Path) -> list[Run]:

@@ -13,7 +13,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 import paircredit.figures
-from paircredit.analysis.key_to_door_results import METHODS, SEARCH, SWITCHES
+from paircredit.analysis.key_to_door_results import METHODS, SEARCH, SEARCHES, SWITCHES
 from paircredit.analysis.statistics import mean_band, mean_interval, median_interval, median_of_times
 from paircredit.envs.dag import DagConfig, acting_states, num_states
 from paircredit.figures import (
@@ -67,7 +67,7 @@ def needs(name: str, run: Run) -> bool:
     if name.startswith("dag-weights-"):
         return tags.get("role") == "reset" and f"dag-weights-{tags['depth']}" == name
     if name.startswith("key-to-door-"):
-        return tags.get("role") == (name if name in (SEARCH, SWITCHES) else METHODS)
+        return tags.get("role") == (name if name in (SEARCH, SEARCHES, SWITCHES) else METHODS)
     return {
         "umbrella-variance": run.kind == "umbrella-variance",
         "dag-episodes": tags.get("role") == "evaluation",

@@ -232,10 +232,7 @@ class TestPresets:
             method = make_method(name, preset, "dag")
             assert method == type(method)()
 
-    @pytest.mark.parametrize(
-        "preset, env, fitting",
-        [("small", "dag", "default, paper, probe"), ("probe", "key-to-door", "default, paper, small")],
-    )
+    @pytest.mark.parametrize("preset, env, fitting", [("probe", "key-to-door", "default, paper, small")])
     def test_a_preset_for_another_kind_of_environment_is_refused(self, preset, env, fitting):
         with refused(repr(preset), env, fitting):
             make_method("meta-pwr", preset, env)

@@ -297,7 +297,7 @@ class TestPresets:
     def test_small_is_small_and_keeps_the_discount(self):
         method = make_method("tvt", "small", "key-to-door")
         assert method.memory.controller <= 64 and method.network.trunk[0] <= 64
-        assert (method.inner.discount, method.inner.standardise, method.inner.learning_rate) == (0.92, False, 2e-3)
+        assert (method.inner.discount, method.inner.standardise, method.inner.learning_rate) == (0.92, False, 1e-3)
 
     def test_tables_start_from_the_fields(self):
         assert make_method("tvt", "default", "dag") == make_method("tvt", "paper", "dag") == TVT()
