@@ -14,6 +14,7 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, Int32, Key
 
 from paircredit.envs.bsuite.regret import catch_regret
@@ -60,10 +61,12 @@ class Catch(eqx.Module):
 
     def reset(self, key: Key[Array, ""]) -> tuple[CatchState, TimeStep]:
         """Draw the column of the ball and the noise of all rewards."""
-        ball_key, noise_key = jax.random.split(key)
-        ball = jax.random.randint(ball_key, (), 0, COLUMNS, dtype=jnp.int32)
-        noise = jax.random.normal(noise_key, (STEPS,), dtype=self.noise_scale.dtype)
-        return self.start(CatchChance(ball, noise))
+        # Everything in one call of the generator, which compiles and runs faster than one for each purpose.
+        dtype = self.noise_scale.dtype
+        above = np.nextafter(-1, 0, dtype=dtype)  # erf_inv(−1) is infinite
+        draws = jax.random.uniform(key, (1 + STEPS,), dtype=dtype, minval=above, maxval=1)
+        ball = jnp.minimum((COLUMNS * (1 + draws[0]) / 2).astype(jnp.int32), COLUMNS - 1)
+        return self.start(CatchChance(ball, math.sqrt(2) * jax.lax.erf_inv(draws[1:])))
 
     def start(self, chance: CatchChance) -> tuple[CatchState, TimeStep]:
         """An episode with these draws: the ball in the first row, the paddle in the middle."""
