@@ -299,7 +299,8 @@ def _train(words: list[str]) -> int:
     env = options.env.build()
     batches = 1 if options.protocol == "online" else options.inner_updates + 1
     per_update = options.method.inner.episodes * batches * env.spec.horizon
-    out = options.out or Path("runs") / f"{env_name}-{method_name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    run_name = f"{env_name}-{method_name}-{time.strftime('%Y%m%d-%H%M%S')}".replace("/", "-")
+    out = options.out or Path("runs") / run_name
     spec = TrainingSpec(
         name=out.name,
         env=env_name,

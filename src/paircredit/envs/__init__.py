@@ -3,7 +3,7 @@
 from paircredit.envs.dag import Dag, DagConfig
 from paircredit.envs.key_to_door import KeyToDoor, KeyToDoorConfig, KeyToDoorState
 from paircredit.envs.probes import Probe, ProbeConfig
-from paircredit.envs.protocol import Discrete, Environment, EnvSpec
+from paircredit.envs.protocol import Discrete, Environment, EnvSpec, Pixels, Vector
 from paircredit.envs.registry import environment_config, environments, make_environment, register_environment
 from paircredit.envs.tabular import TabularEnvironment, TabularModel
 from paircredit.envs.umbrella import Umbrella, UmbrellaConfig
@@ -17,12 +17,14 @@ __all__ = [
     "KeyToDoor",
     "KeyToDoorConfig",
     "KeyToDoorState",
+    "Pixels",
     "Probe",
     "ProbeConfig",
     "TabularEnvironment",
     "TabularModel",
     "Umbrella",
     "UmbrellaConfig",
+    "Vector",
     "environment_config",
     "environments",
     "make_environment",

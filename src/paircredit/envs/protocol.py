@@ -33,6 +33,13 @@ class Pixels:
 
 
 @dataclasses.dataclass(frozen=True)
+class Vector:
+    """Observations are vectors of `size` real numbers."""
+
+    size: int
+
+
+@dataclasses.dataclass(frozen=True)
 class EnvSpec:
     """The shape of an environment, known before anything runs.
 
@@ -47,7 +54,7 @@ class EnvSpec:
 
     name: str
     num_actions: int
-    observation: Discrete | Pixels
+    observation: Discrete | Pixels | Vector
     horizon: int
     whole_episodes: bool = True
 

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, get_args
 
+from paircredit.envs.bsuite.sweep import DOMAINS
 from paircredit.envs.dag import DagConfig
 from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.envs.probes import ProbeConfig, ProbeKind
@@ -23,6 +24,11 @@ for _kind in get_args(ProbeKind):
     _CONFIGS[f"probe-{_kind}"] = (
         functools.partial(ProbeConfig, kind=_kind),
         f"probe: can the method learn {_kind}?",
+    )
+for _name, _domain in DOMAINS.items():
+    _CONFIGS[f"bsuite/{_name}"] = (
+        functools.partial(dataclasses.replace, _domain.config),
+        f"bsuite: {_domain.summary} (paper, bsuite)",
     )
 
 

@@ -1,0 +1,93 @@
+"""bsuite's discounting chain: the first action picks one of five chains, each of which pays once, sooner or later.
+
+The chains pay 1 after 1, 3, 10, 30 and 100 steps; one of them, the bonus chain, pays 1.1. An episode has 100 steps
+whatever was chosen. Nothing is random. Who discounts much prefers the early chains, bonus or not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import operator
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Int32, Key
+
+from paircredit.envs.bsuite.regret import discounting_chain_regret
+from paircredit.envs.protocol import EnvSpec, Vector
+from paircredit.errors import PaircreditError
+from paircredit.types import TimeStep, Trajectory
+
+PAYDAYS = (1, 3, 10, 30, 100)
+"""The step at which each chain pays."""
+STEPS = 100
+"""The length of every episode."""
+BONUS = 0.1
+"""What the bonus chain pays beyond the 1 of the others."""
+
+
+class DiscountingChainState(eqx.Module):
+    """The number of steps made, and the chain: −1 before the first action."""
+
+    time: Int32[Array, ""]
+    chain: Int32[Array, ""]
+
+
+class DiscountingChain(eqx.Module):
+    """Five chains; which of them has the bonus is data."""
+
+    bonus: Int32[Array, ""]
+
+    @property
+    def spec(self) -> EnvSpec:
+        """The shape of the environment."""
+        return EnvSpec("bsuite/discounting_chain", len(PAYDAYS), Vector(2), STEPS)
+
+    def reset(self, key: Key[Array, ""]) -> tuple[DiscountingChainState, TimeStep]:
+        """Every episode begins alike."""
+        del key
+        return self.start()
+
+    def start(self) -> tuple[DiscountingChainState, TimeStep]:
+        """No time has passed, no chain was chosen."""
+        state = DiscountingChainState(jnp.zeros((), dtype=jnp.int32), jnp.full((), -1, dtype=jnp.int32))
+        return state, self._time_step(state, jnp.zeros((), dtype=float))
+
+    def step(
+        self, key: Key[Array, ""], state: DiscountingChainState, action: Int[Array, ""]
+    ) -> tuple[DiscountingChainState, TimeStep]:
+        """The first action chooses the chain, which pays when its day has come."""
+        del key
+        time, chain = state.time + 1, jnp.where(state.time == 0, action.astype(jnp.int32), state.chain)
+        # Comparisons, not a look-up in a table: they fuse with everything around them.
+        payday = functools.reduce(operator.or_, [(chain == k) & (time == day) for k, day in enumerate(PAYDAYS)])
+        amount = 1 + BONUS * (chain == self.bonus).astype(float)
+        following = DiscountingChainState(time, chain)
+        return following, self._time_step(following, jnp.where(payday, amount, jnp.zeros_like(amount)))
+
+    def _time_step(self, state: DiscountingChainState, reward: Float[Array, ""]) -> TimeStep:
+        observation = jnp.stack([state.chain.astype(reward.dtype), state.time.astype(reward.dtype) / STEPS])
+        end = state.time >= STEPS
+        legal = jnp.ones((len(PAYDAYS),), dtype=bool)
+        return TimeStep(observation, legal, reward, end, jnp.zeros((), dtype=bool))
+
+    def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
+        """What the training loop records beside the return."""
+        return {"regret": jnp.mean(discounting_chain_regret(trajectory))}
+
+
+@dataclasses.dataclass(frozen=True)
+class DiscountingChainConfig:
+    """Settings of the discounting chain."""
+
+    mapping_seed: int = 0
+    """Which chain has the bonus: this number modulo 5 (bsuite: 0 to 19, so that four variants are alike)."""
+
+    def build(self) -> DiscountingChain:
+        """The environment; a negative number is refused."""
+        if self.mapping_seed < 0:
+            raise PaircreditError(
+                f"The discounting chain's mapping_seed is {self.mapping_seed}, but cannot be negative."
+            )
+        return DiscountingChain(jnp.asarray(self.mapping_seed % len(PAYDAYS), dtype=jnp.int32))

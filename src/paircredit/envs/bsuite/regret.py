@@ -1,0 +1,48 @@
+"""What an episode cost compared to the best, as bsuite counts it; the sum over all episodes is the total regret.
+
+The original counts catch and the umbrella inside the environment, where neither noise, nor scale, nor the random
+rewards of the day are known. Here the final observation tells how an episode really ended. Cartpole and the chain it
+counts from the return: the best return, times the episodes, less what was paid.
+
+All functions take whole episodes, padded to the horizon, with any leading axes, and return one number per episode.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from paircredit.types import Trajectory
+
+CATCH_WIDTH = 5
+"""Columns of the board of catch: its last so many numbers are the row of the paddle."""
+CARTPOLE_BEST = 1000.0
+"""The return that costs nothing; a perfect episode is paid one more and so costs −1."""
+CHAIN_BEST = 1.1
+"""What the bonus chain pays."""
+
+
+def catch_regret(trajectory: Trajectory) -> Float[Array, "*batch"]:
+    """0 for a ball that was caught, 2 for one that was missed: it lies beside the paddle in the last row."""
+    last_row = trajectory.observations[..., -1, -CATCH_WIDTH:]
+    return 2 * (last_row.sum(axis=-1) - 1)
+
+
+def umbrella_regret(trajectory: Trajectory) -> Float[Array, "*batch"]:
+    """0 where the agent ends with what it needs, else 2; the random rewards before do not count."""
+    final = trajectory.observations[..., -1, :]
+    return 2 * jnp.abs(final[..., 0] - final[..., 1])
+
+
+def cartpole_regret(trajectory: Trajectory) -> Float[Array, "*batch"]:
+    """1000 less the return."""
+    return CARTPOLE_BEST - _paid(trajectory)
+
+
+def discounting_chain_regret(trajectory: Trajectory) -> Float[Array, "*batch"]:
+    """1.1 less the return: 0 in the bonus chain, 0.1 in all others."""
+    return CHAIN_BEST - _paid(trajectory)
+
+
+def _paid(trajectory: Trajectory) -> Float[Array, "*batch"]:
+    return jnp.where(trajectory.valid, trajectory.rewards, 0.0).sum(axis=-1)
