@@ -135,7 +135,7 @@ def test_killed_again_and_again(tmp_path: Path, trained: list[Any], spec: Traini
 
 @pytest.mark.slow
 def test_networks_go_on_exactly_too(tmp_path: Path, trained: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training_run, "LARGEST_CHUNK_OF_NETWORKS", 2)
+    monkeypatch.setattr(training_run, "LARGEST_CHUNK_OF_PICTURES", 2)
     spec = key_to_door.training(
         "run", "meta-pwr", [key_to_door.CENTRAL], 6, 2, preset="small", env_settings=key_to_door.SHORTENED
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 from paircredit.analysis.exact import expected_return, optimal_values
 from paircredit.envs.dag import layers
-from paircredit.envs.protocol import Discrete, Environment, EnvSpec
+from paircredit.envs.protocol import Discrete, Environment, EnvSpec, Pixels
 from paircredit.envs.registry import make_environment
 from paircredit.errors import PaircreditError
 from paircredit.experiments.learners import first_parameters
@@ -33,7 +33,7 @@ from paircredit.training import Chunk, LoopState, Plan, even_chunks, learns_weig
 from paircredit.training.memory import refuse_learners_too_large
 from paircredit.weights import FixedTable, SigmoidTable, handcrafted_weights
 
-LARGEST_CHUNK, LARGEST_CHUNK_OF_NETWORKS = 250, 50
+LARGEST_CHUNK, LARGEST_CHUNK_OF_PICTURES = 250, 50
 """Updates between two looks at the host: metrics, progress, checkpoints."""
 SNAPSHOTS = 10
 METRIC_ROWS = 2_500
@@ -60,7 +60,9 @@ def run_training(
     exact = spec.protocol == "online" and hasattr(env, "model") and tables
     plan = Plan(
         protocol=spec.protocol,
-        updates=even_chunks(spec.updates, LARGEST_CHUNK if tables else LARGEST_CHUNK_OF_NETWORKS),
+        updates=even_chunks(
+            spec.updates, LARGEST_CHUNK_OF_PICTURES if isinstance(env.spec.observation, Pixels) else LARGEST_CHUNK
+        ),
         inner_updates=spec.inner_updates,
         learn_weights=spec.learn_weights,
         probe=exact_return if exact else None,

@@ -72,6 +72,25 @@ _KEY_TO_DOOR_SMALL: Settings = {
     "a2c-rr:prediction.cells": 16,
     "a2c-rr:prediction.start": "xavier",
 }
+_BSUITE_PAPER: Settings = {
+    "inner.learning_rate": 3e-4,
+    "inner.value_learning_rate": 3e-4,
+    "inner.discount": 1.0,
+    "inner.entropy_cost": 0.05,
+    "inner.episodes": 1,
+    "inner.initial_scale": 1.0,
+    "outer.learning_rate": 3e-5,
+    "outer.clip_norm": 0.01,
+    "outer.lambda_": 1.0,
+    "network.trunk": (64, 64),
+    "network.pair_width": 64,
+    "network.lag": "scalar",
+    "rgm:outer.learning_rate": 1e-4,
+    "rgm:outer.clip_norm": None,
+    "tvt:inner.discount": 0.92,
+    "synthetic-returns:contribution_learning_rate": 3e-4,
+}
+_BSUITE: Settings = {**_BSUITE_PAPER, "network.lag": "one-hot"}
 _TABLES_SMALL: Settings = {
     "network.trunk": (16, 16),
     "rgm:transformer.width": 16,
@@ -107,11 +126,11 @@ _PROBE: Settings = {
 _PRESETS: dict[str, tuple[str, dict[str, Settings]]] = {
     "default": (
         "the paper's hyperparameters, and better ones where docs/reproduction.md has the evidence",
-        {"tables": {}, "key-to-door": _KEY_TO_DOOR},
+        {"tables": {}, "key-to-door": _KEY_TO_DOOR, "bsuite": _BSUITE},
     ),
     "paper": (
         "the paper's hyperparameters, gaps filled as docs/reproduction.md says",
-        {"tables": {}, "key-to-door": _KEY_TO_DOOR_PAPER},
+        {"tables": {}, "key-to-door": _KEY_TO_DOOR_PAPER, "bsuite": _BSUITE_PAPER},
     ),
     "small": (
         "small networks, larger steps and colours that are easy to tell apart, for a laptop",
@@ -130,8 +149,9 @@ _TRAINING: dict[tuple[str, str], dict[str, int]] = {
 }
 """How long and with how many seeds to train, where nobody says."""
 
-_NETWORK_ENVIRONMENTS = {"key-to-door": "key-to-door"}
-"""Environments that tables cannot represent, and whose settings they start from."""
+_NETWORK_ENVIRONMENTS = {"key-to-door": "key-to-door", "bsuite": "bsuite"}
+"""Environments (or what stands before the / in their names) that tables cannot represent, and whose settings they start
+from."""
 
 _OPTIONAL = ("outer", "network")
 """Fields that not every method has."""
@@ -153,7 +173,7 @@ def preset_settings(preset: str, env: str, method: str, fields: Collection[str])
     """
     if preset not in _PRESETS:
         raise unknown_name("preset", preset, _PRESETS)
-    kind = _NETWORK_ENVIRONMENTS.get(env, "tables")
+    kind = _NETWORK_ENVIRONMENTS.get(env.partition("/")[0], "tables")
     by_kind = _PRESETS[preset][1]
     if kind not in by_kind:
         fitting = [name for name, (_, kinds) in _PRESETS.items() if kind in kinds]

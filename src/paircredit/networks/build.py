@@ -1,4 +1,4 @@
-"""Choosing a representation from what an environment shows: tables for numbered states, networks for pictures."""
+"""Choosing a representation from what an environment shows: tables for numbered states, networks for the rest."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from paircredit.envs.protocol import Discrete, EnvSpec, Pixels
+from paircredit.envs.protocol import Discrete, EnvSpec
 from paircredit.errors import PaircreditError
 from paircredit.networks.actor_critic import PolicyNetwork, ValueNetwork
-from paircredit.networks.embedding import StateEmbedding
-from paircredit.networks.perception import Perception
+from paircredit.networks.senses import perception_of
 from paircredit.networks.spec import NetworkSpec
 from paircredit.networks.tabular import PolicyTable, ValueTable
 from paircredit.types import PyTree
@@ -31,21 +30,19 @@ def num_states(spec: EnvSpec) -> int:
 
 def perception_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec) -> Any:
     """From one observation to a vector of `network.trunk[1]` features, for whatever an environment shows."""
-    if isinstance(spec.observation, Pixels):
-        return Perception.random(key, spec.observation, network)
-    return StateEmbedding.random(key, num_states(spec), network)
+    return perception_of(key, spec.observation, network)
 
 
 def policy_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale: float) -> Any:
     """A policy close to uniform: a table of logits of deviation `scale`, or a network whose last layer is so scaled."""
-    if isinstance(spec.observation, Pixels):
+    if not isinstance(spec.observation, Discrete):
         return PolicyNetwork.random(key, spec.observation, network, spec.num_actions, scale)
     return PolicyTable.random(key, num_states(spec), spec.num_actions, scale)
 
 
 def value_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec) -> Any:
     """A value function: a table of zeros, or a network at its start."""
-    if isinstance(spec.observation, Pixels):
+    if not isinstance(spec.observation, Discrete):
         return ValueNetwork.random(key, spec.observation, network)
     return ValueTable(jnp.zeros((num_states(spec),), dtype=float))
 

@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from paircredit.envs.protocol import EnvSpec, Pixels
+from paircredit.envs.protocol import Discrete, EnvSpec, Pixels, Vector
 from paircredit.networks.build import num_states
 from paircredit.networks.layers import Dense
-from paircredit.networks.perception import Perception
+from paircredit.networks.senses import perception_of
 from paircredit.networks.spec import NetworkSpec
-from paircredit.types import PixelObservation
+from paircredit.types import PyTree
 
 OUTPUT_SCALE = 0.01
 """Factor on the initial weights of the last layers: nothing is contributed before anything was learned (our choice)."""
@@ -76,19 +76,19 @@ class ContributionNetwork(eqx.Module):
     perception module learns from what the other two heads say of the state at hand.
     """
 
-    perception: Perception
+    perception: Any
     later: Head
     gate: Head
     here: Head
 
     @classmethod
-    def random(cls, key: Key[Array, ""], shape: Pixels, spec: NetworkSpec, width: int) -> ContributionNetwork:
+    def random(cls, key: Key[Array, ""], shape: Pixels | Vector, spec: NetworkSpec, width: int) -> ContributionNetwork:
         """Fan-in normal weights; c and b near 0, g near ½."""
         keys = jax.random.split(key, 4)
         heads = (Head.random(one, spec.trunk[1], width) for one in keys[1:])
-        return cls(Perception.random(keys[0], shape, spec), *heads)
+        return cls(perception_of(keys[0], shape, spec), *heads)
 
-    def __call__(self, observation: PixelObservation) -> Contribution:
+    def __call__(self, observation: PyTree) -> Contribution:
         """What is known of one observation."""
         features = self.perception(observation)
         later = self.later(jax.lax.stop_gradient(features))
@@ -96,7 +96,7 @@ class ContributionNetwork(eqx.Module):
 
 
 def contribution_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, width: int) -> Any:
-    """Contributions of 0 or nearly so: tables, or networks where an environment shows pictures.
+    """Contributions of 0 or nearly so: tables, or networks where these do not fit.
 
     Args:
         key: of the initial parameters.
@@ -104,6 +104,6 @@ def contribution_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, w
         network: sizes of the perception module.
         width: units of the layers of each head.
     """
-    if isinstance(spec.observation, Pixels):
+    if not isinstance(spec.observation, Discrete):
         return ContributionNetwork.random(key, spec.observation, network, width)
     return ContributionTable(*(jnp.zeros((num_states(spec),), dtype=float) for _ in range(3)))

@@ -48,6 +48,25 @@ class PictureDecoder(eqx.Module):
         return jnp.mean(jax.nn.softplus(logits) - logits * target)
 
 
+class VectorDecoder(eqx.Module):
+    """One linear layer: the vector itself."""
+
+    numbers: Dense
+
+    @classmethod
+    def random(cls, key: Key[Array, ""], width: int, size: int) -> VectorDecoder:
+        """Fan-in normal weights, biases of 0."""
+        return cls(Dense.random(key, width, size))
+
+    def __call__(self, code: Float[Array, " W"]) -> Float[Array, " size"]:
+        """The vector."""
+        return self.numbers(code)
+
+    def error(self, code: Float[Array, " W"], observation: Float[Array, " size"]) -> Float[Array, ""]:
+        """Half the squared distance."""
+        return 0.5 * jnp.sum(jnp.square(self(code) - observation))
+
+
 class StateDecoder(eqx.Module):
     """One linear layer: which of the numbered states it was."""
 

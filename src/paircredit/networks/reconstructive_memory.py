@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from paircredit.envs.protocol import EnvSpec, Pixels
+from paircredit.envs.protocol import EnvSpec, Pixels, Vector
 from paircredit.networks.build import num_states, perception_for
-from paircredit.networks.decoder import PictureDecoder, StateDecoder
+from paircredit.networks.decoder import PictureDecoder, StateDecoder, VectorDecoder
 from paircredit.networks.layers import Dense
 from paircredit.networks.lstm import LSTM, CellState
 from paircredit.networks.memory import Memory, MemorySpec, Read, Reader
@@ -76,7 +76,7 @@ class ReconstructiveMemory(eqx.Module):
     reader: Reader
     policy: TanhMLP
     value: TanhMLP
-    observation_decoder: PictureDecoder | StateDecoder
+    observation_decoder: PictureDecoder | StateDecoder | VectorDecoder
     action_decoder: Dense
     reward_decoder: Dense
     rows: int = eqx.field(static=True)
@@ -102,9 +102,11 @@ class ReconstructiveMemory(eqx.Module):
         features, actions, width = network.trunk[1], env.num_actions, memory.width
         controls, reads = 2 * memory.controller, memory.heads * memory.width
         joined = Dense.random(keys[1], features + actions + 1 + controls + reads, memory.encoder)
-        decoder: PictureDecoder | StateDecoder
+        decoder: PictureDecoder | StateDecoder | VectorDecoder
         if isinstance(env.observation, Pixels):
             decoder = PictureDecoder.random(keys[8], width, env.observation, network)
+        elif isinstance(env.observation, Vector):
+            decoder = VectorDecoder.random(keys[8], width, env.observation.size)
         else:
             decoder = StateDecoder.random(keys[8], width, num_states(env))
         return cls(

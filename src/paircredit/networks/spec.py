@@ -6,6 +6,7 @@ import dataclasses
 from typing import Literal
 
 LagEncoding = Literal["one-hot", "scalar", "sinusoidal"]
+PairPerception = Literal["auto", "shared", "own"]
 PairBackend = Literal["auto", "dense", "tiled", "kernel"]
 Precision = Literal["auto", "float32", "bfloat16"]
 
@@ -19,7 +20,10 @@ class NetworkSpec:
     picture_width: int = 512
     """Units of the dense layer behind the convolutions (paper, KtD appendix)."""
     trunk: tuple[int, int] = (512, 256)
-    """Units of the two dense layers behind the flags (paper, KtD appendix)."""
+    """Units of the two dense layers behind the flags, or of the two there are for vectors (paper, KtD appendix)."""
+    pair_perception: PairPerception = "auto"
+    """Whether the pair network sees what the value network's perception module makes of states, without gradient, or
+    has its own: `shared` for pictures, `own` for vectors (paper, KtD and bsuite appendices), or by name."""
     pair_width: int = 256
     """Channels of the pair network (paper, KtD appendix)."""
     lag: LagEncoding = "one-hot"

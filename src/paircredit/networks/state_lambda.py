@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from paircredit.envs.protocol import EnvSpec, Pixels
+from paircredit.envs.protocol import Discrete, EnvSpec
 from paircredit.networks.build import num_states
 from paircredit.networks.layers import Dense
-from paircredit.networks.perception import Perception
+from paircredit.networks.senses import perception_of
 from paircredit.networks.spec import NetworkSpec
-from paircredit.types import PixelObservation
+from paircredit.types import PyTree
 
 
 class LambdaTable(eqx.Module):
@@ -30,16 +30,16 @@ class LambdaTable(eqx.Module):
 class LambdaNetwork(eqx.Module):
     """λ(s) = sigmoid(linear(perception(s))), with a perception module of its own (paper, KtD appendix)."""
 
-    perception: Perception
+    perception: Any
     head: Dense
 
-    def __call__(self, observation: PixelObservation) -> Float[Array, ""]:
+    def __call__(self, observation: PyTree) -> Float[Array, ""]:
         """The λ of one observation."""
         return jax.nn.sigmoid(self.head(self.perception(observation))[0])
 
 
 def lambda_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, start: float, scale: float) -> Any:
-    """A λ(s) that is nearly constant: a table, or a network where an environment shows pictures.
+    """A λ(s) that is nearly constant: a table, or a network where tables do not fit.
 
     Args:
         key: of the initial parameters.
@@ -50,8 +50,8 @@ def lambda_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, start: 
             state starts at `start` exactly.
     """
     middle = jnp.log(jnp.asarray(start, dtype=float)) - jnp.log1p(-jnp.asarray(start, dtype=float))
-    if isinstance(spec.observation, Pixels):
+    if not isinstance(spec.observation, Discrete):
         below, top = jax.random.split(key)
         head = Dense.random(top, network.trunk[1], 1, scale)
-        return LambdaNetwork(Perception.random(below, spec.observation, network), Dense(head.weight, middle[None]))
+        return LambdaNetwork(perception_of(below, spec.observation, network), Dense(head.weight, middle[None]))
     return LambdaTable(middle + scale * jax.random.uniform(key, (num_states(spec),), dtype=float, minval=-1, maxval=1))

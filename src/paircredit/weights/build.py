@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 from jaxtyping import Array, Key
 
-from paircredit.envs.protocol import Discrete, EnvSpec
+from paircredit.envs.protocol import Discrete, EnvSpec, Vector
+from paircredit.errors import unknown_name
+from paircredit.networks.senses import perception_of
 from paircredit.networks.spec import NetworkSpec
 from paircredit.weights.network import PairNetwork
 from paircredit.weights.tabular import SigmoidTable
@@ -24,4 +27,10 @@ def weights_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale:
     """
     if isinstance(spec.observation, Discrete):
         return SigmoidTable.random(key, spec.observation.size, scale)
-    return PairNetwork.random(key, spec.horizon, network, sees_signal)
+    if network.pair_perception not in ("auto", "shared", "own"):
+        raise unknown_name("perception of the pair network", network.pair_perception, ("auto", "shared", "own"))
+    own = network.pair_perception == "own" or (
+        network.pair_perception == "auto" and isinstance(spec.observation, Vector)
+    )
+    perception = perception_of(jax.random.fold_in(key, 1), spec.observation, network) if own else None
+    return PairNetwork.random(key, spec.horizon, network, sees_signal, perception)

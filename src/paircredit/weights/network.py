@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -35,12 +36,15 @@ class PairNetwork(eqx.Module):
     shift: Float[Array, " D"]
     out: Float[Array, " D"]
     bias: Float[Array, ""]
+    perception: Any
     horizon: int = eqx.field(static=True)
     sees_signal: bool = eqx.field(static=True)
     spec: NetworkSpec = eqx.field(static=True)
 
     @classmethod
-    def random(cls, key: Key[Array, ""], horizon: int, spec: NetworkSpec, sees_signal: bool) -> PairNetwork:
+    def random(
+        cls, key: Key[Array, ""], horizon: int, spec: NetworkSpec, sees_signal: bool, perception: Any = None
+    ) -> PairNetwork:
         """Fan-in normal weights, biases of 0, all pairs near ½.
 
         Args:
@@ -48,6 +52,7 @@ class PairNetwork(eqx.Module):
             horizon: the number of steps T of an episode.
             spec: sizes.
             sees_signal: whether columns also see what arrives with them, clipped to ±1 (Meta-PWTD).
+            perception: a module of its own; left out, the network sees the features of a value network.
         """
         keys = jax.random.split(key, 4)
         features, width = spec.trunk[1], spec.pair_width
@@ -60,6 +65,7 @@ class PairNetwork(eqx.Module):
             shift=jnp.zeros((width,), dtype=float),
             out=Dense.random(keys[3], width, 1, OUTPUT_SCALE).weight[:, 0],
             bias=jnp.zeros((), dtype=float),
+            perception=perception,
             horizon=horizon,
             sees_signal=sees_signal,
             spec=spec,
@@ -67,16 +73,17 @@ class PairNetwork(eqx.Module):
 
     def __call__(self, inputs: PairInputs) -> Float[Array, "T T"]:
         """The weights of all pairs of one episode."""
-        if inputs.features is None or inputs.valid is None:
+        features = inputs.features if self.perception is None else jax.vmap(self.perception)(inputs.observations)
+        if features is None or inputs.valid is None:
             raise PaircreditError("A pair network needs the features of a value network and which steps are valid.")
-        columns = inputs.features[1:]
+        columns = features[1:]
         if self.sees_signal:
             if inputs.signal is None:
                 raise PaircreditError("This pair network needs to see what it weighs; give it the signal.")
             columns = jnp.concatenate([columns, jnp.clip(inputs.signal, -1.0, 1.0)[:, None]], axis=1)
         encoded = jnp.asarray(lag_encoding(self.horizon, self.spec.lag), dtype=self.out.dtype)
         parameters = PairParameters(
-            rows=jax.nn.relu(self.row(inputs.features[:-1])) + 1.0,
+            rows=jax.nn.relu(self.row(features[:-1])) + 1.0,
             columns=jax.nn.relu(self.column(columns)) + 1.0,
             lags=self.lag(encoded) + 1.0,
             scale=self.scale,

@@ -1,0 +1,59 @@
+"""Vectors as observations: every method trains on them, and the pair network has a perception module of its own."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from paircredit.envs import make_environment
+from paircredit.envs.protocol import EnvSpec, Vector
+from paircredit.methods import make_method, methods
+from paircredit.networks import NetworkSpec, policy_for, value_for
+from paircredit.networks.senses import VectorPerception, perception_of
+from paircredit.training import Plan, train
+from paircredit.weights import PairInputs, weights_for
+from tests.sentences import refused
+
+SPEC = EnvSpec("vectors", 3, Vector(4), 5)
+SMALL = NetworkSpec(trunk=(8, 6), pair_width=7, lag="scalar", precision="float32")
+
+
+def test_perception_is_two_dense_layers():
+    module = perception_of(jax.random.key(0), SPEC.observation, SMALL)
+    x = jnp.arange(4.0)
+    hidden = np.maximum(np.asarray(x) @ np.asarray(module.first.weight), 0)
+    np.testing.assert_allclose(module(x), np.maximum(hidden @ np.asarray(module.last.weight), 0), rtol=1e-5)
+    np.testing.assert_array_equal(module.of_change(x, jnp.ones(4)), module(x - 1))
+
+
+def test_policies_and_values_are_networks():
+    x = jnp.ones(4)
+    assert policy_for(jax.random.key(0), SPEC, SMALL, 1.0)(x).shape == (3,)
+    assert value_for(jax.random.key(0), SPEC, SMALL)(x).shape == ()
+
+
+@pytest.mark.parametrize("choice, own", [("auto", True), ("own", True), ("shared", False)])
+def test_whether_the_pair_network_has_its_own_perception(choice, own):
+    network = NetworkSpec(trunk=(8, 6), pair_width=7, pair_perception=choice)
+    weights = weights_for(jax.random.key(0), SPEC, network, 0.01, sees_signal=False)
+    assert isinstance(weights.perception, VectorPerception) == own
+    observations = jax.random.normal(jax.random.key(1), (6, 4))
+    features = None if own else jax.random.normal(jax.random.key(2), (6, 6))
+    found = weights(PairInputs(observations, features, valid=jnp.ones(5, dtype=bool)))
+    assert found.shape == (5, 5)
+
+
+def test_an_unknown_choice_is_refused(users_view):
+    with refused("Did you mean 'shared'"):
+        weights_for(jax.random.key(0), SPEC, NetworkSpec(pair_perception="share"), 0.01, sees_signal=False)
+
+
+@pytest.mark.parametrize("name", sorted(set(methods()) - {"h-pwr"}))
+def test_every_method_trains(name, quick_compilation):
+    """h-pwr has no handcrafted weights for it."""
+    method, env = make_method(name, env="bsuite/catch"), make_environment("bsuite/catch")
+    seen = []
+    train([method], [env], [0], Plan(updates=2), 2, on_chunk=lambda chunk: seen.append(chunk.summaries["regret"]))
+    assert np.isin(seen[0], [0.0, 2.0]).all()
