@@ -12,10 +12,12 @@ a program: shorter days end earlier, and bits behind an environment's own distra
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Int32, Key, UInt32
 
 from paircredit.envs.bsuite.regret import umbrella_regret
@@ -37,7 +39,8 @@ class UmbrellaChance(eqx.Module):
         held: whether the agent seems to have one in the first observation, which means nothing.
         bits: what is drawn at each time 0 .. horizon, packed into words, because drawing and storing bits one by one
             costs 32 times as much. Bit k of a row is bit k mod 32 of its word k div 32. Bit 0 says whether the step
-            that led here paid +1 (unless it was the last step), bit 1+k is distractor k.
+            that led here paid +1 (unless it was the last step), bits 1 and 2 nothing. Bit 3+k is distractor k, so that
+            bits stand where they are seen, which vector instructions unpack four times as fast as shifted ones.
     """
 
     needed: Bool[Array, ""]
@@ -71,10 +74,8 @@ class UmbrellaChain(eqx.Module):
         words = words_per_step(self.width)
         # Drawn as one row, which a processor with vector instructions does twice as fast as short rows.
         bits = jax.random.bits(key, ((self.horizon + 1) * words,), dtype=jnp.uint32).reshape(-1, words)
-        # Nothing is paid on the way to the first observation, so bit 0 of its row is free. `held` needs one more bit
-        # and takes it from behind the distractors, of which there is always room for one.
-        needed = (bits[0, 0] & 1) == 1
-        held = (bits[0, -1] >> (WORD - 1)) == 1
+        # Nothing is paid on the way to the first observation, so that bits 0 and 1 of its row are free.
+        needed, held = (bits[0, 0] & 1) == 1, (bits[0, 0] & 2) == 2
         return self.start(UmbrellaChance(needed, held, bits))
 
     def start(self, chance: UmbrellaChance) -> tuple[UmbrellaState, TimeStep]:
@@ -94,16 +95,20 @@ class UmbrellaChain(eqx.Module):
         return following, self._time_step(following, words, reward)
 
     def _own_bits(self) -> UInt32[Array, " W"]:
-        """Ones for the bit of the reward and those of the environment's own distractors."""
-        count = 1 + self.distractors - WORD * jnp.arange(words_per_step(self.width), dtype=jnp.int32)
+        """Ones for the bits up to the last of the environment's own distractors."""
+        count = SIGHTS + self.distractors - WORD * jnp.arange(words_per_step(self.width), dtype=jnp.int32)
         some = (jnp.uint32(1) << jnp.clip(count, 0, WORD - 1).astype(jnp.uint32)) - 1
         return jnp.where(count >= WORD, jnp.uint32(2**WORD - 1), some)
 
     def _time_step(self, state: UmbrellaState, words: UInt32[Array, " W"], reward: Float[Array, ""]) -> TimeStep:
-        bits = (words[:, None] >> jnp.arange(WORD, dtype=jnp.uint32)).reshape(-1)[1 : 1 + self.width] & 1
+        place = np.arange(SIGHTS + self.width)
+        bits = ((words[:, None] >> jnp.arange(WORD, dtype=jnp.uint32)).reshape(-1)[: len(place)] & 1).astype(
+            reward.dtype
+        )
         left = 1 - state.time.astype(reward.dtype) / self.length.astype(reward.dtype)
-        seen = jnp.stack([state.chance.needed.astype(reward.dtype), state.has.astype(reward.dtype), left])
-        observation = jnp.concatenate([seen, bits.astype(reward.dtype)])
+        seen = (state.chance.needed.astype(reward.dtype), state.has.astype(reward.dtype), left)
+        # Chosen place by place: to join pieces would undo what the layout of the bits is good for.
+        observation = functools.reduce(lambda rest, k: jnp.where(place == k, seen[k], rest), range(SIGHTS), bits)
         end = state.time >= self.length
         return TimeStep(observation, jnp.ones((2,), dtype=bool), reward, end, jnp.zeros((), dtype=bool))
 
@@ -113,8 +118,8 @@ class UmbrellaChain(eqx.Module):
 
 
 def words_per_step(width: int) -> int:
-    """Words for a step's bits: what it pays, so many distractors, and one that only the first observation needs."""
-    return -(-(width + 2) // WORD)
+    """Words for the bits of a step with so many distractors."""
+    return -(-(SIGHTS + width) // WORD)
 
 
 @dataclasses.dataclass(frozen=True)
