@@ -17,7 +17,6 @@ import functools
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Int32, Key, UInt32
 
 from paircredit.envs.bsuite.regret import umbrella_regret
@@ -101,7 +100,7 @@ class UmbrellaChain(eqx.Module):
         return jnp.where(count >= WORD, jnp.uint32(2**WORD - 1), some)
 
     def _time_step(self, state: UmbrellaState, words: UInt32[Array, " W"], reward: Float[Array, ""]) -> TimeStep:
-        place = np.arange(SIGHTS + self.width)
+        place = jnp.arange(SIGHTS + self.width, dtype=jnp.int32)
         bits = ((words[:, None] >> jnp.arange(WORD, dtype=jnp.uint32)).reshape(-1)[: len(place)] & 1).astype(
             reward.dtype
         )
