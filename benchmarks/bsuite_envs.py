@@ -26,12 +26,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-DOMAINS = (  # ours, the variant of the real package, gymnax's name where it has one
+DOMAINS = (  # the variant (of the umbrella the largest, which nothing pads), and gymnax's name where it has one
     ("catch", "catch/0", "Catch-bsuite"),
     ("catch_noise", "catch_noise/8", None),
     ("catch_scale", "catch_scale/12", None),
     ("umbrella_length", "umbrella_length/22", "UmbrellaChain-bsuite"),
-    ("umbrella_distract", "umbrella_distract/13", None),
+    ("umbrella_distract", "umbrella_distract/22", None),
     ("cartpole", "cartpole/0", None),
     ("discounting_chain", "discounting_chain/0", "DiscountingChain-bsuite"),
 )

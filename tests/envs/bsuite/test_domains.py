@@ -129,7 +129,7 @@ def test_catch_by_hand():
 @pytest.mark.parametrize("needed, action", [(True, 1), (True, 0), (False, 1), (False, 0)])
 def test_umbrella_by_hand(length, needed, action):
     env = UmbrellaChainConfig(length=length, distractors=2, max_length=4, max_distractors=3).build()
-    rows = np.array([0b111000, 0b001001, 0b110110, 0b011000, 0b000111], np.uint32)[:, None]  # the first is not ours
+    rows = np.array([0b111000, 0b001100, 0b110011, 0b011000, 0b000111], np.uint32)[:, None]  # the first is not ours
     state, first = env.start(UmbrellaChance(jnp.asarray(needed), jnp.asarray(True), jnp.asarray(rows)))
     np.testing.assert_allclose(first.observation, [needed, 1, 1, 1, 1, 0])
     steps = scripted(env, state, [action] + [1 - action] * (length - 1))
