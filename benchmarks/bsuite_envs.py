@@ -5,9 +5,9 @@
 Environments only: no network; random actions, and keys of generators, are made beforehand. Ours are whole episodes,
 each begun with `reset` and random numbers of its own, which count; every observation and reward is summed up, so that
 none can be optimised away. Steps behind the end of an episode do not count, so that cartpole, where random play would
-soon be at the end, is balanced by a rule. The environments are spread over `--devices` parts of the processor. The real package is
-played in a plain Python loop on one core; its rate does not depend on how many environments there are. gymnax, where it
-is installed, steps as many environments over the same devices, and resets itself.
+soon be at the end, is balanced by a rule. The environments are spread over `--devices` parts of the processor. The real
+package is played in a plain Python loop on one core; its rate does not depend on how many environments there are.
+gymnax, where it is installed, steps as many environments over the same devices, and resets itself.
 
 All three are timed in turn, `--repeats` times; the best of each counts, because on a shared machine all others measure
 the neighbours.
@@ -116,17 +116,17 @@ def gymnax(name: str, bsuite_id: str) -> Timed:
         params = params.replace(chain_length=settings.length)
 
     def play(keys: jax.Array, actions: jax.Array) -> tuple[jax.Array, jax.Array]:
-        _, state = jax.vmap(lambda key: env.reset(key, params))(keys[0])
+        first, state = jax.vmap(lambda key: env.reset(key, params))(keys[0])
 
         def step(before: tuple, inputs: tuple) -> tuple[tuple, None]:
-            state, total = before
+            state, _, total = before
             stepped = jax.vmap(lambda key, s, a: env.step(key, s, a, params))(inputs[0], state, inputs[1])
             observation, state, reward, terminated, _, _ = stepped
             seen = observation.reshape(len(reward), -1).sum(axis=-1)
-            return (state, total + seen + reward + terminated), None
+            return (state, observation, total + seen + reward + terminated), None
 
         start = jnp.zeros_like(actions[0], dtype=float)
-        (_, total), _ = jax.lax.scan(step, (state, start), (keys, actions))
+        (*_, total), _ = jax.lax.scan(step, (state, first, start), (keys, actions))
         return total[None], jnp.full((1, 1), actions.size)
 
     return spread(play, OPTIONS.environments, env.num_actions, OPTIONS.steps)
