@@ -166,8 +166,9 @@ def _list(words: list[str]) -> int:
         (f"Experiments (scales {', '.join(SCALES)})", experiments()),
     ):
         print(title)
+        width = max(len(name) for name in entries)
         for name, summary in entries.items():
-            print(f"  {name:<18} {summary}")
+            print(f"  {name:<{width}} {summary}")
         print()
     return 0
 

@@ -155,6 +155,16 @@ class BrokenConfig:
         return dataclasses.replace(dag, rewards=dag.rewards.at[-2].set(jnp.nan))
 
 
+def test_a_slash_in_a_name_makes_no_folder_of_its_own(run_cli, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    register_environment("suite/dag", DagConfig, "an environment of a family")
+    code, _, _ = run_cli("train", "suite/dag", "a2c", "--frames", "64", "--seeds", "1", "--env.depth", 4)
+    assert code == 0
+    (folder,) = Path("runs").iterdir()
+    assert folder.name.startswith("suite-dag-a2c-")
+    assert read_run(folder).spec["env"] == "suite/dag"
+
+
 def test_nan_rewards_stop_training_with_a_sentence_and_are_on_record(run_cli, tmp_path: Path) -> None:
     register_environment("broken", BrokenConfig, "pays NaN")
     code, _, err = run_cli("train", "broken", "a2c", "--frames", "640", "--out", tmp_path / "x")

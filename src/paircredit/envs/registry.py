@@ -28,7 +28,7 @@ for _kind in get_args(ProbeKind):
 for _name, _domain in DOMAINS.items():
     _CONFIGS[f"bsuite/{_name}"] = (
         functools.partial(dataclasses.replace, _domain.config),
-        f"bsuite: {_domain.summary} (paper, bsuite)",
+        f"bsuite: {_domain.summary}",
     )
 
 

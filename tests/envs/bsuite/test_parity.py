@@ -22,7 +22,7 @@ from paircredit.envs.bsuite import (
     UmbrellaChance,
     domain_sweep,
 )
-from paircredit.envs.bsuite.umbrella import WORD, words_per_step
+from paircredit.envs.bsuite.umbrella import SIGHTS, WORD, words_per_step
 from paircredit.training import stack_members
 from paircredit.types import Trajectory
 from tests.envs.bsuite.balance import balance
@@ -71,8 +71,8 @@ def chance_of(domain, env, played):
     (_, needed), (_, held), *_ = played.draws[0]
     for time, draws in enumerate(played.draws):
         if len(draws) == 2:  # the last step draws no reward
-            bits[time, 0] = draws[0][1]
-        bits[time, 1 : 1 + len(draws[-1][1])] = draws[-1][1]
+            bits[time, 2] = draws[0][1]
+        bits[time, SIGHTS : SIGHTS + len(draws[-1][1])] = draws[-1][1]
     words = (bits.reshape(len(bits), -1, WORD) << np.arange(WORD, dtype=np.uint64)).sum(axis=-1).astype(np.uint32)
     return np.bool_(needed), np.bool_(held), words
 
