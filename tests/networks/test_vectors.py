@@ -13,6 +13,7 @@ from paircredit.methods import make_method, methods
 from paircredit.networks import NetworkSpec, policy_for, value_for
 from paircredit.networks.senses import VectorPerception, perception_of
 from paircredit.training import Plan, train
+from paircredit.training.loop import online_iteration, start
 from paircredit.weights import PairInputs, weights_for
 from tests.sentences import refused
 
@@ -51,9 +52,20 @@ def test_an_unknown_choice_is_refused(users_view):
 
 
 @pytest.mark.parametrize("name", sorted(set(methods()) - {"h-pwr"}))
-def test_every_method_trains(name, quick_compilation):
-    """h-pwr has no handcrafted weights for it."""
+def test_every_method_acts_and_learns(name):
+    """Traced and not compiled; h-pwr has no handcrafted weights for it."""
     method, env = make_method(name, env="bsuite/catch"), make_environment("bsuite/catch")
+
+    def update(key):
+        state = start(method, env, Plan(), key)
+        return online_iteration(method, env, Plan(), state)
+
+    state, summary = jax.eval_shape(update, jax.random.key(0))
+    assert summary["regret"].shape == () and state.trajectory.observations.shape == (1, 10, 50)
+
+
+def test_a2c_trains(quick_compilation):
+    method, env = make_method("a2c", env="bsuite/catch"), make_environment("bsuite/catch")
     seen = []
     train([method], [env], [0], Plan(updates=2), 2, on_chunk=lambda chunk: seen.append(chunk.summaries["regret"]))
     assert np.isin(seen[0], [0.0, 2.0]).all()
