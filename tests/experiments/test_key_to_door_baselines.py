@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import pytest
 
@@ -12,21 +14,26 @@ from paircredit.figures.registry import FIGURES
 from paircredit.methods import make_method, replace_dotted
 from paircredit.runs import find_runs
 
+TRAINED = ("meta-lambda", "synthetic-returns")
+"""One that learns by metagradient and one that does not; the tests of the methods train all of them."""
+
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """The programs run for milliseconds and are compiled without optimisation."""
     folder = tmp_path_factory.mktemp("baselines") / "runs"
+    whole = make_experiment("key-to-door-baselines", "smoke")
     jax.config.update("jax_disable_most_optimizations", True)
     try:
-        reproduce(make_experiment("key-to-door-baselines", "smoke"), folder)
+        chosen = tuple(run for run in whole.runs if run.method in TRAINED)
+        reproduce(dataclasses.replace(whole, runs=chosen), folder)
     finally:
         jax.config.update("jax_disable_most_optimizations", False)
     return find_runs(folder)
 
 
-def test_every_method_trains(runs):
-    assert {run.spec["method"] for run in runs} == set(BASELINES)
+def test_methods_train(runs):
+    assert {run.spec["method"] for run in runs} == set(TRAINED)
     for run in runs:
         rows = run.metrics()
         assert [row["update"] for row in rows] == [0, 1] and all(0 <= row["key_rate"] <= 1 for row in rows)
@@ -42,7 +49,7 @@ def test_figures_and_claims_can_read_them(runs):
 def test_what_is_kept_of_learned_weights(runs):
     """Whatever learns by metagradient keeps its weights of pairs; the rest has none."""
     kept = {run.spec["method"] for run in runs if "weights" in run.arrays()}
-    assert kept == {"meta-lambda", "rgm"}
+    assert kept == {"meta-lambda"}
 
 
 def test_the_experiment_trains_ten_million_frames():
