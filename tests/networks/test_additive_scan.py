@@ -44,17 +44,3 @@ def test_values_and_derivatives_are_those_of_a_plain_loop(backend, arguments):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
     for own, wanted in zip(own_back(received), back(received), strict=True):
         np.testing.assert_allclose(own, wanted, rtol=2e-5, atol=2e-5)
-
-
-@pytest.mark.parametrize(
-    "cells, dtype, expected", [(64, "float32", True), (48, "float32", False), (64, "float64", False)]
-)
-def test_the_kernel_is_taken_where_it_can(monkeypatch, x64, cells, dtype, expected):
-    taken = []
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    monkeypatch.setattr(
-        "paircredit.networks.additive_scan.kernel_forward", lambda *a, interpret: taken.append(interpret) or a[0]
-    )
-    shapes = [jax.ShapeDtypeStruct(shape, dtype) for shape in ((5, cells), (cells, cells), (cells,), (cells,))]
-    jax.eval_shape(additive_scan, *shapes)
-    assert bool(taken) == expected and not any(taken)

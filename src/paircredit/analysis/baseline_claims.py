@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from paircredit.analysis.key_to_door_claims import Order, order_of
-from paircredit.analysis.key_to_door_results import CENTRAL, CORE, LEARNED, Curves, all_curves, title, value_at
-from paircredit.analysis.statistics import Interval, bootstrap
+from paircredit.analysis.key_to_door_results import CENTRAL, CORE, LEARNED, all_curves, title, value_at
+from paircredit.analysis.statistics import mean_difference
 from paircredit.analysis.verdicts import LEAST_SEEDS, Claim, Status
 from paircredit.runs.read import Run
 
@@ -31,7 +31,7 @@ def _other_methods(runs: Sequence[Run]) -> tuple[Status, str]:
     whole = {label: value_at(methods[label], "episode_return", frames) for label in NEEDED}
     third = _third(door)
     overall = mean_difference(whole["rgm"], whole["meta-pwr"])
-    fast = {label: _faster(methods[label], methods["a2c"]) for label in HEURISTIC}
+    fast = {label: order_of(methods[label], methods["a2c"], LEARNED) for label in HEURISTIC}
     parts = [
         f"After {frames / 1e6:.2f} M frames at {CENTRAL.text()} the door rewards are "
         + ", ".join(f"{title(label)} {door[label].mean():.2f}" for label in NEEDED),
@@ -51,11 +51,6 @@ _WORDS: dict[Order, str] = {
 }
 
 
-def mean_difference(first: np.ndarray, second: np.ndarray) -> Interval:
-    """The mean of the first group minus that of the second."""
-    return bootstrap([first, second], lambda x, y: np.mean(x, axis=-1) - np.mean(y, axis=-1))
-
-
 def _third(door: dict[str, np.ndarray]) -> bool:
     """Whether no method but the two that should be is clearly before RGM, and none of those clearly behind it."""
     ahead = [mean_difference(door["rgm"], door[label]).low <= 0 for label in BEFORE_RGM]
@@ -66,10 +61,6 @@ def _third(door: dict[str, np.ndarray]) -> bool:
 
 def _place(door: dict[str, np.ndarray]) -> int:
     return sorted(door, key=lambda label: -door[label].mean()).index("rgm") + 1
-
-
-def _faster(method: Curves, baseline: Curves) -> Order:
-    return order_of(method, baseline, LEARNED)
 
 
 BASELINE_CLAIMS: tuple[Claim, ...] = (

@@ -75,6 +75,11 @@ def median_interval(samples: np.ndarray) -> Interval:
     return bootstrap([samples], lambda x: np.median(x, axis=-1))
 
 
+def mean_difference(first: np.ndarray, second: np.ndarray) -> Interval:
+    """The mean of the first group minus that of the second."""
+    return bootstrap([first, second], lambda x, y: np.mean(x, axis=-1) - np.mean(y, axis=-1))
+
+
 def median_difference(first: np.ndarray, second: np.ndarray) -> Interval:
     """The median of the first group minus that of the second."""
     return bootstrap([first, second], lambda x, y: np.median(x, axis=-1) - np.median(y, axis=-1))

@@ -109,17 +109,7 @@ class MetaLambda(eqx.Module):
 
     def problem(self) -> MetaProblem:
         """η enters through λ(s) alone; the values in the λ(s)-return are constants."""
-
-        def advantages(weights: Callable, data: MetaLambdaData, fixed: Callable | None) -> Array:
-            source = None if fixed is None else self._advantages(fixed, data)
-            return self.inner.prepare(self._advantages(weights, data), data.trajectory, statistics_of=source)
-
-        return MetaProblem(
-            advantages=advantages,
-            inner_loss=lambda policy, data, psi: self.inner.policy_loss(policy, data.trajectory, psi),
-            optimiser=self.inner.policy_optimiser,
-            outer_loss=self.outer.loss,
-        )
+        return self.outer.problem(self.inner, self._advantages)
 
     def outer_data(self, learner: MetaLambdaLearner, trajectory: Trajectory) -> OuterData:
         """Regular advantages of a batch collected with the learner's policy."""

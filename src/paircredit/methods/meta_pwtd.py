@@ -94,16 +94,7 @@ class MetaPWTD(eqx.Module):
         def raw(weights: PairWeights, data: InnerData) -> Array:
             return data.weighted_sums(weights) - data.baseline
 
-        def advantages(weights: PairWeights, data: InnerData, fixed: PairWeights | None) -> Array:
-            source = None if fixed is None else raw(fixed, data)
-            return self.inner.prepare(raw(weights, data), data.trajectory, statistics_of=source)
-
-        return MetaProblem(
-            advantages=advantages,
-            inner_loss=lambda policy, data, psi: self.inner.policy_loss(policy, data.trajectory, psi),
-            optimiser=self.inner.policy_optimiser,
-            outer_loss=self.outer.loss,
-        )
+        return self.outer.problem(self.inner, raw)
 
     def outer_data(self, learner: MetaPWTDLearner, trajectory: Trajectory) -> OuterData:
         """Regular advantages of a batch collected with the learner's policy."""

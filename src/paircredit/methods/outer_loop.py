@@ -10,7 +10,7 @@ import jax
 from jaxtyping import Array, Float
 
 from paircredit.estimators import lambda_advantages, pairwise_sum
-from paircredit.metagradient import explicit_one_step
+from paircredit.metagradient import MetaProblem, explicit_one_step
 from paircredit.metagradient.optimisers import Optimiser, adam
 from paircredit.methods.credit import Credit
 from paircredit.methods.inner_loop import InnerLoop, Trained
@@ -94,6 +94,26 @@ class OuterLoop(eqx.Module):
             trajectory.rewards, values, inner.discounts(trajectory), self.lambda_, trajectory.valid
         )
         return OuterData(trajectory, inner.prepare(advantages, trajectory))
+
+    def problem(self, inner: InnerLoop, raw: Callable[[PyTree, Any], Array]) -> MetaProblem:
+        """The pieces of the metagradient of a method whose η enters through its advantages.
+
+        Args:
+            inner: the inner loop; it standardises the advantages, if anything does.
+            raw: (η, what an inner update kept) → advantages, before any standardisation. What is kept has the
+                trajectory of the update.
+        """
+
+        def advantages(eta: PyTree, data: Any, fixed: PyTree | None) -> Array:
+            source = None if fixed is None else raw(fixed, data)
+            return inner.prepare(raw(eta, data), data.trajectory, statistics_of=source)
+
+        return MetaProblem(
+            advantages=advantages,
+            inner_loss=lambda policy, data, psi: inner.policy_loss(policy, data.trajectory, psi),
+            optimiser=inner.policy_optimiser,
+            outer_loss=self.loss,
+        )
 
     def loss(self, policy: Callable, data: OuterData) -> Float[Array, ""]:
         """The usual policy-gradient loss at the updated policy."""

@@ -110,16 +110,7 @@ class RGM(eqx.Module):
         def raw(weights: ReturnGenerator, data: RGMData) -> Array:
             return generated_returns(jax.vmap(weights)(data.trajectory), data.trajectory) - data.baseline
 
-        def advantages(weights: ReturnGenerator, data: RGMData, fixed: ReturnGenerator | None) -> Array:
-            source = None if fixed is None else raw(fixed, data)
-            return self.inner.prepare(raw(weights, data), data.trajectory, statistics_of=source)
-
-        return MetaProblem(
-            advantages=advantages,
-            inner_loss=lambda policy, data, psi: self.inner.policy_loss(policy, data.trajectory, psi),
-            optimiser=self.inner.policy_optimiser,
-            outer_loss=self.outer.loss,
-        )
+        return self.outer.problem(self.inner, raw)
 
     def outer_data(self, learner: RGMLearner, trajectory: Trajectory) -> OuterData:
         """Regular advantages of a batch collected with the learner's policy."""
