@@ -1,20 +1,26 @@
 """The recurrence of the return predictor, forward and backward: our derivative against JAX's own, by steps per loop.
 
     python benchmarks/additive_scan.py [--members 10] [--episodes 8] [--steps 120] [--cells 64] [--unroll 1 2 4 8 16]
+        [--json FILE]
 
-One call is a batch as in training: the last memory of every episode is differentiated in everything.
+One call is a batch as in training: the last memory of every episode is differentiated in everything. On a GPU the
+kernel is timed too, and its derivatives are compared with those of the loop.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from paircredit.bench import measure
 from paircredit.networks import additive_scan as module
+from paircredit.runs.provenance import provenance
 
 
 def plain(candidates: jax.Array, weight: jax.Array, bias: jax.Array, start: jax.Array, unroll: int) -> jax.Array:
@@ -46,6 +52,7 @@ def main() -> None:
     parser.add_argument("--cells", type=int, default=64)
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--unroll", type=int, nargs="+", default=[1, 2, 4, 8, 16])
+    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     m, b, t, c = options.members, options.episodes, options.steps, options.cells
     keys = jax.random.split(jax.random.key(0), 2)
@@ -55,15 +62,26 @@ def main() -> None:
         jnp.full((m, c), -3.0),
         jnp.zeros((m, c)),
     )
+    sizes = {name: getattr(options, name) for name in ("members", "episodes", "steps", "cells", "repeats")}
+    numbers: dict[str, object] = {"provenance": provenance(), **sizes}
+    rows: list[dict[str, float]] = []
     if jax.default_backend() == "gpu":
-        kernel = measure(gradient(lambda *a: module.additive_scan(*a, backend="kernel")), arguments, options.repeats)
-        print(f"kernel  {1e3 * kernel.seconds:7.3f} ms")
+        ways = [gradient(lambda *a, n=name: module.additive_scan(*a, backend=n)) for name in ("kernel", "loop")]
+        kernel = measure(ways[0], arguments, options.repeats)
+        with jax.default_matmul_precision("highest"):
+            found, expected = (jax.tree.map(np.asarray, jax.jit(way)(*arguments)) for way in ways)
+        ratios = [np.linalg.norm(a - b) / np.linalg.norm(b) for a, b in zip(found, expected, strict=True)]
+        numbers |= {"kernel_seconds": kernel.seconds, "difference": float(max(ratios))}
+        print(f"kernel  {1e3 * kernel.seconds:7.3f} ms, largest relative difference to the loop {max(ratios):.1e}")
     print("unroll  ours ms  automatic ms")
     for unroll in options.unroll:
         module.unroll = lambda unroll=unroll: unroll
         ours = measure(gradient(lambda *a: module.additive_scan(*a, backend="loop")), arguments, options.repeats)
         automatic = measure(gradient(lambda *a, u=unroll: plain(*a, u)), arguments, options.repeats)
+        rows.append({"unroll": unroll, "seconds": ours.seconds, "automatic_seconds": automatic.seconds})
         print(f"{unroll:6d}  {1e3 * ours.seconds:7.3f}  {1e3 * automatic.seconds:12.3f}", flush=True)
+    if options.json:
+        options.json.write_text(json.dumps({**numbers, "rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -43,10 +43,15 @@ _KEY_TO_DOOR: Settings = {
     **_KEY_TO_DOOR_PAPER,
     "outer.learning_rate": 1e-4,
     "outer.lambda_": 0.9,
-    "network.lag": "one-hot",
+    "network.lag": "sinusoidal",
+    "meta-pwr:inner.differentiate_statistics": False,
+    "meta-pwtd:inner.differentiate_statistics": False,
 }
 _KEY_TO_DOOR_SMALL: Settings = {
     **_KEY_TO_DOOR,
+    "meta-pwr:inner.differentiate_statistics": True,
+    "meta-pwtd:inner.differentiate_statistics": True,
+    "network.lag": "one-hot",
     "inner.learning_rate": 2e-3,
     "inner.value_learning_rate": 2e-3,
     "outer.learning_rate": 3e-3,
