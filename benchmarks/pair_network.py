@@ -3,8 +3,10 @@
     python benchmarks/pair_network.py [--members 10] [--episodes 16] [--steps 120] [--width 256] [--backends ...]
         [--json FILE]
 
-Gradients of the first member are compared with those of the dense back end in float64; float32 products are taken at
-their full precision for this.
+Gradients of the first member are compared with those of the dense back end in float64, episode by episode; float32
+products are taken at their full precision for this. An episode has two million units at these sizes, and now and then
+one of them lies so close to 0 that rounding decides on which side of the ReLU's kink it is: then its whole gradient
+counts as a difference. So there are two numbers, the median over episodes and the largest.
 """
 
 from __future__ import annotations
@@ -43,6 +45,16 @@ def exact_gradient(parameters: PairParameters, cotangent: jax.Array, valid: jax.
         return jax.tree.map(np.asarray, jax.jit(lambda p, z: jax.vjp(logits, p)[1](z)[0])(exact, received))
 
 
+def differences(expected: PairParameters, found: PairParameters) -> np.ndarray:
+    """For every episode of the first member the largest relative difference among the gradients of its arrays."""
+
+    def ratios(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        flat = [x[0].reshape(x.shape[1], -1) for x in (a, b)]
+        return np.linalg.norm(flat[0] - flat[1], axis=1) / np.linalg.norm(flat[0], axis=1)
+
+    return np.max(jax.tree.leaves(jax.tree.map(ratios, expected, found)), axis=0)
+
+
 def main() -> None:
     """Time every back end and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -62,7 +74,7 @@ def main() -> None:
     valid = jnp.ones((options.steps,), dtype=bool)
     few = jax.tree.map(lambda x: x[:1], (parameters, cotangent))
     rows, reference = [], None if options.no_reference else exact_gradient(*few, valid)
-    print("back end  forward ms  with backward ms  temporary GiB  largest relative difference of a gradient")
+    print("back end  forward ms  with backward ms  temporary GiB  relative difference of gradients: median, largest")
     for name in options.backends:
         function = pair_backend(name, jnp.dtype(jnp.float32), options.steps)
 
@@ -78,14 +90,15 @@ def main() -> None:
         if reference is not None:
             with jax.default_matmul_precision("highest"):
                 found = jax.tree.map(np.asarray, jax.jit(gradient)(*few))
-            ratios = jax.tree.map(lambda a, b: np.linalg.norm(a - b) / np.linalg.norm(a), reference, found)
-            difference = max(float(ratio) for ratio in jax.tree.leaves(ratios))
+            difference = differences(reference, found)
         row = {"backend": name, "forward_seconds": forward.seconds, "gradient_seconds": both.seconds}
-        row |= {"temporary_bytes": both.temporary_bytes, "difference": difference}
+        row |= {"temporary_bytes": both.temporary_bytes}
+        if difference is not None:
+            row |= {"median_difference": float(np.median(difference)), "largest_difference": float(difference.max())}
         rows.append(row)
         print(
             f"{name:8s} {1e3 * forward.seconds:11.2f} {1e3 * both.seconds:17.2f} {both.temporary_bytes / 2**30:14.3f}  "
-            + ("–" if difference is None else f"{difference:.1e}"),
+            + ("–" if difference is None else f"{np.median(difference):.1e}  {difference.max():.1e}"),
             flush=True,
         )
     if options.json:

@@ -74,8 +74,11 @@ def test_seconds_add_up_over_processes(left: Path) -> None:
         again.save(30, state(3.0))
     with writer(left) as third:
         assert third.resumed.position.seconds >= 100
+        third.save(40, state(4.0))
         third.finish()
-    assert 100 <= read_run(left).manifest["seconds"] < 110
+    manifest = read_run(left).manifest
+    assert 100 <= manifest["seconds"] < 110
+    assert manifest["checkpoints"]["written"] == 1 and 0 < manifest["checkpoints"]["seconds"] < 10
 
 
 def test_without_a_checkpoint_it_starts_over(tmp_path: Path) -> None:

@@ -1,4 +1,8 @@
-"""Handcrafted and meta-learned weights of Key-to-Door (Figure 4 of the paper, bottom)."""
+"""Handcrafted and meta-learned weights of Key-to-Door (Figure 4 of the paper, bottom).
+
+Advantages are standardised, so that a factor on all weights changes nothing: every panel has the colours of its weights
+as parts of its own largest one, which is written into it.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,8 @@ from paircredit.runs.read import Run
 
 _COLOURMAP = "viridis"
 _MOST_SNAPSHOTS = 10
+_LEAST = 1e-6
+"""A largest weight below this one is not made bright."""
 _NAMES = ("key", "apples", "door")
 _OF_ERRORS = ("meta-pwtd",)
 """Methods that weigh TD errors instead of rewards."""
@@ -76,7 +82,7 @@ def draw_over_time(runs: Sequence[Run], label: str = "meta-pwr") -> Figure | Non
 
 
 def show(axes: Axes, weights: np.ndarray, lengths: Phases, *, small: bool = False) -> None:
-    """One matrix [T, T]: the action's step downwards, the reward's to the right, white below the diagonal.
+    """One matrix [T, T] by its largest entry: action's step downwards, reward's to the right, white below the diagonal.
 
     Args:
         axes: where.
@@ -86,7 +92,8 @@ def show(axes: Axes, weights: np.ndarray, lengths: Phases, *, small: bool = Fals
     """
     below = np.tril(np.ones(weights.shape, dtype=bool), -1)
     masked = np.ma.masked_array(weights, mask=below)
-    axes.imshow(masked, cmap=_COLOURMAP, vmin=0, vmax=1, interpolation="none", aspect="equal")
+    largest = float(masked.max())
+    axes.imshow(masked / max(largest, _LEAST), cmap=_COLOURMAP, vmin=0, vmax=1, interpolation="none", aspect="equal")
     edges = (0, lengths.key, lengths.door_start, lengths.steps)
     for edge in edges[1:-1]:
         axes.axvline(edge - 0.5, color="white", linewidth=2.2)
@@ -95,6 +102,8 @@ def show(axes: Axes, weights: np.ndarray, lengths: Phases, *, small: bool = Fals
         axes.axhline(edge - 0.5, color=QUIET, linewidth=0.7)
     for spine in axes.spines.values():
         spine.set(visible=True, linewidth=0.6, color=QUIET)
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+    axes.text(0.03, 0.04, f"largest {largest:.2g}", transform=axes.transAxes, fontsize=9, color="#555555", bbox=box)
     if small:
         axes.set(xticks=[], yticks=[])
         return
@@ -125,4 +134,10 @@ def _seeds(weights: np.ndarray) -> str:
 
 
 def _colour_bar(figure: Figure, panels: list[Axes]) -> None:
-    figure.colorbar(ScalarMappable(Normalize(0, 1), _COLOURMAP), ax=panels, label="weight", pad=0.02, aspect=28)
+    figure.colorbar(
+        ScalarMappable(Normalize(0, 1), _COLOURMAP),
+        ax=panels,
+        label="weight, as part of the largest",
+        pad=0.02,
+        aspect=28,
+    )

@@ -11,8 +11,12 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from paircredit.analysis.statistics import Interval
 from paircredit.figures.style import QUIET, Look
 
-_FEW, _MANY, _WIDE = (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8), 12
-"""Ticks of logarithmic axes, within a power of ten: many where the axis spans a factor of less than twelve."""
+_TICKS = (
+    (12.0, (1, 2, 5)),
+    (3.0, (1, 1.5, 2, 3, 4, 5, 6, 8)),
+    (0.0, (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9)),
+)
+"""Ticks of logarithmic axes within a power of ten, by the factor that the axis spans at least."""
 
 
 def draw_members(axes: Axes, place: float, members: np.ndarray, interval: Interval, look: Look, name: str) -> None:
@@ -60,7 +64,7 @@ def logarithmic(axes: Axes, times: Sequence[float], never: float | None, *, upri
     finite = [time for time in times if np.isfinite(time)] or [1.0 if never is None else never / 2]
     earliest, latest = min(finite), max(finite)
     low, high = earliest / 1.2, latest * 1.2 if never is None else never * 1.2
-    factors = _FEW if high / low > _WIDE else _MANY
+    factors = next(factors for span, factors in _TICKS if high / low > span)
     ticks = [factor * 10.0**power for power in range(-4, 4) for factor in factors]
     axis = axes.yaxis if upright else axes.xaxis
     (axes.set_yscale if upright else axes.set_xscale)("log")

@@ -101,6 +101,7 @@ class RunWriter:
         self._inputs, self._spec_sum = inputs, spec_sum(kind, spec)
         self._metrics_sum, self._metrics_bytes = hashlib.sha256(), 0
         self._began = time.monotonic()
+        self._checkpoints, self._checkpoint_seconds = 0, 0.0
         if go_on and path.exists():
             own_manifest(path, kind, spec)
             self._lock = FolderLock(path)
@@ -158,6 +159,7 @@ class RunWriter:
             state: all that is needed to go on.
             kept: arrays that the run has gathered on the way.
         """
+        began = time.monotonic()
         self._sync_metrics()
         position = Position(
             updates=updates,
@@ -168,6 +170,8 @@ class RunWriter:
             inputs_sha256=self._inputs,
         )
         write_checkpoint(self.path, Checkpoint(position, state, dict(kept or {})))
+        self._checkpoints += 1
+        self._checkpoint_seconds += time.monotonic() - began
 
     def finish(
         self, arrays: Mapping[str, np.ndarray] | None = None, learner: PyTree | None = None, **results: Any
@@ -196,6 +200,7 @@ class RunWriter:
         self._manifest |= {
             "status": "finished",
             "seconds": round(self.seconds, 2),
+            "checkpoints": {"written": self._checkpoints, "seconds": round(self._checkpoint_seconds, 3)},
             "files": files,
             "results": results,
         }
