@@ -28,7 +28,7 @@ TINY = BenchSpec(
 def traced(monkeypatch):
     """Functions are traced and not compiled, which takes most of the time; the clock says a second, then half of it."""
 
-    def measure_by_tracing(function, arguments, repeats):
+    def measure_by_tracing(function, arguments, repeats, *, watched=False):
         jax.eval_shape(function, *arguments)
         return Measurement(1.0 / repeats, 0.5 / repeats, 3.0, 100, 10)
 
@@ -81,7 +81,7 @@ def test_unknown_methods_are_refused(capsys):
 def test_settings_reach_the_environment_and_the_method(monkeypatch, capsys):
     seen = []
 
-    def remember(spec, parts):
+    def remember(spec, parts, watched):
         seen.append(spec)
         return {"method": "a2c", "members": 1, "seconds_per_update": 1.0, "frames_per_second": 1.0} | dict.fromkeys(
             ("compile_seconds", "temporary_bytes"), 1.0

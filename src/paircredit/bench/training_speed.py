@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from paircredit.bench.measure import measure
+from paircredit.bench.profile import Profile, Share
 from paircredit.envs.registry import make_environment
 from paircredit.errors import PaircreditError
 from paircredit.methods import make_method, meta_learn, replace_dotted
@@ -22,6 +23,8 @@ from paircredit.training.loop import Plan, chunk, learns_weights, start_members
 from paircredit.training.members import member_keys, stack_members
 from paircredit.training.rollout import collect_episodes
 
+_MOST_OPERATIONS = 40
+"""That are kept of a profile, the longest."""
 _VALUES = ("value", "weighted_value", "redistributed_value")
 """What value functions are called in learners."""
 
@@ -51,8 +54,13 @@ class BenchSpec:
     method_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
-def bench(spec: BenchSpec, parts: bool = True) -> dict[str, Any]:
+def bench(spec: BenchSpec, parts: bool = True, watched: bool = False) -> dict[str, Any]:
     """Time a method.
+
+    Args:
+        spec: what to time.
+        parts: compile and time the parts one by one, too.
+        watched: watch the whole with a profiler, too; its numbers are per update.
 
     Returns:
         Numbers for a table and for JSON: seconds per update, frames per second, compile seconds, memory, and the
@@ -65,7 +73,7 @@ def bench(spec: BenchSpec, parts: bool = True) -> dict[str, Any]:
     envs, stacked = stack_members([env] * spec.members), stack_members([method] * spec.members)
     plan = Plan(updates=spec.updates)
     state = start_members(stacked, envs, plan, member_keys(range(spec.members)))
-    whole = measure(lambda m, e, s: chunk(m, e, plan, s), (stacked, envs, state), spec.repeats)
+    whole = measure(lambda m, e, s: chunk(m, e, plan, s), (stacked, envs, state), spec.repeats, watched=watched)
     seconds = whole.seconds / spec.updates
     frames = spec.members * method.episodes * env.spec.horizon
     row: dict[str, Any] = {
@@ -84,12 +92,29 @@ def bench(spec: BenchSpec, parts: bool = True) -> dict[str, Any]:
         "argument_bytes": whole.argument_bytes,
         "device": {"gpu": "cuda"}.get(jax.default_backend(), jax.default_backend()),
     }
+    if whole.profile is not None:
+        row["profile"] = _per_update(whole.profile, spec.updates)
     if parts:
         timed = {name: measure(f, a, spec.repeats) for name, f, a in _parts(stacked, envs, state, method)}
         row["parts"] = {name: m.seconds for name, m in timed.items()}
         row["parts_temporary_bytes"] = {name: m.temporary_bytes for name, m in timed.items()}
         row["seconds_update_alone"] = timed["update alone"].seconds
     return row
+
+
+def _per_update(found: Profile, updates: int) -> dict[str, Any]:
+    def shares(all_of_them: Sequence[Share]) -> list[dict[str, Any]]:
+        return [
+            {**dataclasses.asdict(one), "seconds": one.seconds / updates, "launches": one.launches / updates}
+            for one in all_of_them
+        ]
+
+    return {
+        "wall_seconds": found.wall_seconds / updates,
+        "busy_seconds": found.busy_seconds / updates,
+        "parts": shares(found.parts),
+        "operations": shares(found.operations[:_MOST_OPERATIONS]),
+    }
 
 
 def growth(spec: BenchSpec, axes: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Any]]:

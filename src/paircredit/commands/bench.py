@@ -19,6 +19,7 @@ GROWTH = {
     "pair_width": (64, 128, 256, 512),
 }
 """Sizes that `--growth` tries, one at a time."""
+_SHOWN_OPERATIONS = 12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +42,8 @@ class BenchOptions:
     """Changes, as NAME=VALUE: env.apple_steps=970 network.pair_width=64 inner.episodes=1."""
     parts: bool = True
     """Also time the parts of an update one by one."""
+    profile: bool = False
+    """Also watch updates with a profiler: device time and launches by part, and the longest operations."""
     growth: bool = False
     """Also time the last method with more and fewer members, episodes, steps and channels."""
     json: Path | None = None
@@ -76,10 +79,13 @@ def run(words: Sequence[str]) -> int:
     rows: list[dict[str, Any]] = []
     print("method      members  ms/update  frames/s  × first  compile s  temporary GiB")
     for spec in specs:
-        rows.append(bench(spec, options.parts))
+        rows.append(bench(spec, options.parts, options.profile))
         _print_row(rows[-1], rows[0]["seconds_per_update"])
     if options.parts:
         _print_parts(rows)
+    if options.profile:
+        for row in rows:
+            _print_profile(row)
     grown = []
     if options.growth:
         print(
@@ -132,6 +138,28 @@ def _print_parts(rows: Sequence[dict[str, Any]]) -> None:
     for row in rows:
         cells = (f"{1e3 * row['parts'][name]:14.2f}" if name in row["parts"] else f"{'–':>14}" for name in names)
         print(f"{row['method']:<12}" + "".join(cells))
+
+
+def _print_profile(row: dict[str, Any]) -> None:
+    found = row["profile"]
+    busy = found["busy_seconds"] / found["wall_seconds"]
+    total = sum(share["seconds"] for share in found["parts"])
+    print(
+        f"\n{row['method']}, watched: {1e3 * found['wall_seconds']:.2f} ms per update, the device busy {busy:.0%} of it"
+        "\npart                      ms     share  operations"
+    )
+
+    def show(share: dict[str, Any], name: str = "") -> None:
+        print(
+            f"{share['part']:<18} {1e3 * share['seconds']:9.3f} {share['seconds'] / total:9.1%} "
+            f"{share['launches']:11.0f}  {name}".rstrip()
+        )
+
+    for share in found["parts"]:
+        show(share)
+    print("longest operations")
+    for share in found["operations"][:_SHOWN_OPERATIONS]:
+        show(share, share["name"])
 
 
 def _millions(rate: float) -> str:

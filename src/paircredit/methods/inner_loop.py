@@ -14,6 +14,7 @@ from paircredit.errors import unknown_name
 from paircredit.estimators import discounted_returns, standardise
 from paircredit.metagradient.optimisers import Differentiate, Optimiser, adam, apply_updates, rmsprop, sgd
 from paircredit.methods.policy_gradient import mean_over_valid, over_steps, policy_gradient_loss
+from paircredit.parts import part
 from paircredit.types import PyTree, Trajectory
 
 
@@ -131,8 +132,9 @@ class InnerLoop(eqx.Module):
 
     def improve_policy(self, policy: Trained, trajectory: Trajectory, advantages: Array) -> Trained:
         """θ → θ' on one batch."""
-        gradients = jax.grad(self.policy_loss)(policy.parameters, trajectory, advantages)
-        return policy.step(self.policy_optimiser, gradients)
+        with part("policy"):
+            gradients = jax.grad(self.policy_loss)(policy.parameters, trajectory, advantages)
+            return policy.step(self.policy_optimiser, gradients)
 
     def improve_value(self, value: Trained, trajectory: Trajectory, targets: Float[Array, "B T"]) -> Trained:
         """One step of the squared error between values and targets (constants).
@@ -146,4 +148,5 @@ class InnerLoop(eqx.Module):
             values = over_steps(parameters, trajectory.observations)[:, :-1]
             return mean_over_valid(0.5 * jnp.square(values - targets), trajectory.valid)
 
-        return value.step(self.value_optimiser, jax.grad(loss)(value.parameters))
+        with part("values"):
+            return value.step(self.value_optimiser, jax.grad(loss)(value.parameters))

@@ -16,6 +16,7 @@ from paircredit.methods.credit import Credit
 from paircredit.methods.inner_loop import InnerLoop, Trained
 from paircredit.methods.policy_gradient import over_steps, policy_gradient_loss
 from paircredit.methods.protocol import MetaMethod
+from paircredit.parts import part
 from paircredit.types import PyTree, Trajectory
 from paircredit.weights import PairInputs, PairWeights
 
@@ -40,7 +41,8 @@ class InnerData(eqx.Module):
     def pairs(self, weights: PairWeights) -> Float[Array, "B T T"]:
         """The weight of every pair."""
         inputs = PairInputs(self.trajectory.observations, self.features, self.signal, self.trajectory.valid)
-        return jax.vmap(weights)(inputs)
+        with part("weights"):
+            return jax.vmap(weights)(inputs)
 
     def weighted_sums(self, weights: PairWeights) -> Float[Array, "B T"]:
         """Σ_k w_tk · signal_k for every step."""

@@ -26,6 +26,7 @@ from paircredit.metagradient import global_norm, unrolled_metagradient
 from paircredit.methods.outer_loop import meta_learn
 from paircredit.methods.policy_gradient import mean_over_valid
 from paircredit.methods.protocol import Method
+from paircredit.parts import part
 from paircredit.training.rollout import collect_episodes
 from paircredit.types import PyTree, Trajectory
 
@@ -91,10 +92,13 @@ def online_iteration(method: Any, env: Environment, plan: Plan, state: LoopState
         summary |= env.summarise(state.trajectory)
     if plan.probe is not None:
         summary |= plan.probe(method, state.learner, env)
-    learner, kept = method.learn(state.learner, state.trajectory)
-    trajectory = collect_episodes(method, learner, env, rollout_key)
+    with part("learn"):
+        learner, kept = method.learn(state.learner, state.trajectory)
+    with part("rollout"):
+        trajectory = collect_episodes(method, learner, env, rollout_key)
     if plan.learn_weights and learns_weights(method):
-        learner = meta_learn(method, learner, kept, trajectory)
+        with part("meta"):
+            learner = meta_learn(method, learner, kept, trajectory)
     return LoopState(learner, trajectory, key), summary
 
 
