@@ -338,7 +338,7 @@ def _say_return(spec: Any, out: Path) -> int:
     late = [row for row in rows if row["update"] >= 0.9 * spec.updates or row["update"] == rows[-1]["update"]]
     for variant in variants_of(spec):
         own = [row for row in late if all(row[name] == value for name, value in variant.labels.items())]
-        by_seed = [[row["episode_return"] for row in own if row["seed"] == seed] for seed in spec.seeds]
+        by_seed = [[row["episode_return"] for row in own if row["seed"] == seed] for seed in variant.seeds]
         means = np.array([np.mean(returns) for returns in by_seed])
         whose = "".join(f", {name} {value}" for name, value in variant.labels.items())
         if len(means) == 1:  # of which nobody can say how far others would lie from it
