@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Int32, Key, UInt32
 
-from paircredit.envs.bsuite.regret import umbrella_regret, episode_summary
+from paircredit.envs.bsuite.regret import episode_summary, umbrella_regret
 from paircredit.envs.protocol import EnvSpec, Vector
 from paircredit.errors import PaircreditError
 from paircredit.types import TimeStep, Trajectory
