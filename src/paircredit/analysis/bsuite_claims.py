@@ -9,6 +9,7 @@ from paircredit.analysis.bsuite_results import (
     PAPER,
     PAPER_EPISODES,
     Regrets,
+    as_long_as_the_papers,
     by_domain,
     regret_difference,
     total_regret,
@@ -32,7 +33,7 @@ NAMES = {domain: domain.replace("_", " ") for domain in PAPER}
 
 def _lowest_regret(runs: Sequence[Run]) -> tuple[Status, str]:
     found = by_domain(runs)
-    short = [domain for domain in found if any(_too_short(regrets) for regrets in found[domain].values())]
+    short = [domain for domain in found if not all(map(as_long_as_the_papers, found[domain].values()))]
     judged = {
         domain: methods
         for domain, methods in found.items()
@@ -63,10 +64,6 @@ def _lowest_regret(runs: Sequence[Run]) -> tuple[Status, str]:
     if missing or orders[CHAIN] != "holds":
         return ("not judged" if missing else "fails"), text
     return "holds", text
-
-
-def _too_short(regrets: Regrets) -> bool:
-    return regrets.episodes != PAPER_EPISODES[regrets.domain]
 
 
 _REMARKS: dict[Order, str] = {
@@ -108,7 +105,11 @@ def _yardstick(found: Mapping[str, Mapping[str, Regrets]], short: Sequence[str])
         return []
     return [
         f"A2C is within {100 * YARDSTICK:g} % of the paper's total regret in {len(near)} of {len(ratios)} domains"
-        + "".join(f", {100 * (ratio - 1):+.0f} % in {NAMES[d]}" for d, ratio in ratios.items() if d not in near)
+        + "".join(
+            f", {100 * (ratio - 1):+.0f} % in {NAMES[d]}".replace("-", "−")
+            for d, ratio in ratios.items()
+            if d not in near
+        )
     ]
 
 

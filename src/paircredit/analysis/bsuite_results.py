@@ -136,9 +136,14 @@ def regret_difference(first: Regrets, second: Regrets) -> Interval:
     groups, others = first.groups(), second.groups()
 
     def difference(*drawn: np.ndarray) -> np.ndarray:
-        return _mean_of_all(*drawn[: len(groups)]) - _mean_of_all(*drawn[len(groups) :])
+        return np.asarray(_mean_of_all(*drawn[: len(groups)]) - _mean_of_all(*drawn[len(groups) :]))
 
     return bootstrap([*groups, *others], difference)
+
+
+def as_long_as_the_papers(regrets: Regrets) -> bool:
+    """Whether total regrets can be held against the paper's."""
+    return regrets.episodes == PAPER_EPISODES[regrets.domain]
 
 
 def _mean_of_all(*groups: np.ndarray) -> np.ndarray:

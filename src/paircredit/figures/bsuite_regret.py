@@ -13,11 +13,11 @@ from matplotlib.ticker import NullLocator
 from paircredit.analysis.bsuite_results import (
     OTHER_SCALE,
     PAPER,
-    PAPER_EPISODES,
     RANDOM_PLAY,
     Regrets,
     Setting,
     all_regrets,
+    as_long_as_the_papers,
     by_domain,
     method_labels,
     total_regret,
@@ -33,6 +33,8 @@ VARIED = ("catch_noise", "catch_scale", "umbrella_length", "umbrella_distract", 
 TITLES = {domain: domain.replace("_", " ").capitalize() for domain in PAPER}
 MOST_POINTS = 60
 """Per curve; each is the mean over a part of training, of about the same length on a logarithmic axis."""
+_FIRST_PART = 1000
+"""The first point is the mean over one in so many episodes."""
 RANDOM = "random play"
 _COLUMNS, _MOST_COLUMNS = 4, 6
 """Of panels: of domains, and of settings where there are many."""
@@ -149,7 +151,7 @@ def _labels(figure: Figure) -> None:
 def thinned(regrets: Regrets, points: int = MOST_POINTS) -> tuple[np.ndarray, np.ndarray]:
     """Episodes [P] and mean regrets [N, P], over parts of training that grow with the episodes."""
     edges = regrets.edges
-    wanted = np.unique(np.searchsorted(edges, np.geomspace(1, edges[-1], points + 1)))
+    wanted = np.unique(np.searchsorted(edges, np.geomspace(max(1, edges[-1] / _FIRST_PART), edges[-1], points + 1)))
     begins = np.unique([0, *wanted[wanted < len(edges) - 1]])
     sizes = np.diff(edges)
     sums = np.add.reduceat(regrets.values * sizes, begins, axis=1)
@@ -181,7 +183,7 @@ def table(runs: Sequence[Run]) -> Table | None:
 
 def _row(regrets: Regrets, methods: Mapping[str, Regrets]) -> tuple[Cell, ...]:
     total, paper = total_regret(regrets), PAPER[regrets.domain]
-    theirs = paper.get(regrets.label) if regrets.episodes == PAPER_EPISODES[regrets.domain] else None
+    theirs = paper.get(regrets.label) if as_long_as_the_papers(regrets) else None
     a2c = methods.get("a2c")
     comparable = theirs is not None and regrets.domain not in OTHER_SCALE
     return (
