@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import warnings
 
 import jax
+import matplotlib
 import numpy as np
 import pytest
 
@@ -29,10 +29,10 @@ with warnings.catch_warnings():  # of the package and what it imports
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A2C at smoke scale: with a row per update, and with rows over several; the same programs make both."""
+    """One run at smoke scale: with a row per update, and with rows over several; the same programs make both."""
     folder = tmp_path_factory.mktemp("bsuite")
     whole = make_experiment("bsuite", "smoke")
-    experiment = dataclasses.replace(whole, runs=tuple(run for run in whole.runs if run.method == "a2c"))
+    experiment = dataclasses.replace(whole, runs=tuple(run for run in whole.runs if run.name == "umbrella_length-a2c"))
     jax.config.update("jax_disable_most_optimizations", True)
     try:
         with pytest.MonkeyPatch.context() as patch:
@@ -60,18 +60,14 @@ class TestTraining:
         assert len(curves) == 4
 
     def test_logs_do_not_depend_on_the_rows(self, trained):
-        for name in ("catch_scale-a2c", "umbrella_length-a2c"):
-            logs = [bsuite_logs(*find_runs(trained / kind / name)) for kind in ("every", "few")]
-            assert logs[0].keys() == logs[1].keys() and len(logs[0]) == 4
-            for exact, thinned in zip(logs[0].values(), logs[1].values(), strict=True):
-                exact, thinned = (pandas.read_csv(io.BytesIO(content)) for content in (exact, thinned))
-                pandas.testing.assert_frame_equal(exact, thinned, rtol=1e-6)
+        logs = [bsuite_logs(*find_runs(trained / kind)) for kind in ("every", "few")]
+        assert logs[0] == logs[1] and len(logs[0]) == 4
 
     def test_the_command_writes_them_and_overwrites_nothing(self, trained, tmp_path, run_cli):
         code, said, _ = run_cli("export", "bsuite", trained / "few", "--out", tmp_path / "logs")
         files = sorted(path.relative_to(tmp_path / "logs").as_posix() for path in tmp_path.rglob("*.csv"))
-        assert code == 0 and "8 logs" in said and len(files) == 8
-        assert files[0] == "a2c/0/bsuite_id_-_catch_scale-16.csv" and files[-1].startswith("a2c/1/")
+        assert code == 0 and "4 logs" in said and len(files) == 4
+        assert files[0] == "a2c/0/bsuite_id_-_umbrella_length-0.csv" and files[-1].startswith("a2c/1/")
         assert run_cli("export", "bsuite", trained / "few", "--out", tmp_path / "logs")[0] == 2
         code, _, error = run_cli("export", "bsuit", trained / "few", "--out", tmp_path / "other")
         assert code == 2 and "Did you mean 'bsuite'?" in error and not (tmp_path / "other").exists()
@@ -158,7 +154,7 @@ def play_with_logger(bsuite_id, folder, episodes):
 def test_the_originals_scores_accept_our_logs(tmp_path, run_cli):
     """All seven domains, by its own reader; agents that are always right score 1, random ones (almost) 0."""
     bsuite_module()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), matplotlib.rc_context():  # it changes the style of all figures
         warnings.simplefilter("ignore")
         from bsuite.experiments import summary_analysis
         from bsuite.logging import csv_load
