@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+
 import numpy as np
 import pytest
 
 from paircredit.analysis.bsuite_results import RANDOM_PLAY, all_regrets
 from paircredit.analysis.statistics import grouped_mean_band, mean_interval
 from paircredit.figures import bsuite_regret
+from paircredit.report import digest
 from paircredit.runs import find_runs
 from tests.bsuite_runs import write_regrets
 
@@ -19,6 +22,10 @@ def runs(tmp_path_factory):
     write_regrets(folder, "meta-pwr", "catch_noise", 30.0, numbers=(0, 4, 5))
     write_regrets(folder, "a2c", "discounting_chain", 3.0, numbers=range(5))
     return find_runs(folder)
+
+
+def rows_of(path):
+    return list(csv.DictReader(path.read_text().splitlines()))
 
 
 def lines(axes):
@@ -68,3 +75,14 @@ def test_a_band_of_one_group_is_the_interval_of_its_mean():
     far_apart = [group, group + 100]
     wide = grouped_mean_band(far_apart)
     assert (wide[1] - wide[0]).max() < 2
+
+
+def test_a_digest_keeps_every_member_and_the_curves(runs, tmp_path, monkeypatch):
+    monkeypatch.setattr(digest, "figure_files", lambda runs: [])
+    digest.write_digest(runs, [], tmp_path / "digest")
+    members = rows_of(tmp_path / "digest" / "bsuite-members.csv")
+    assert len(members) == 9 + 9 + 15
+    noisy = [float(row["total_regret"]) for row in members if row["method"] == "a2c" and "noise" in row["bsuite_id"]]
+    assert np.mean(noisy) == pytest.approx(60)
+    curves = rows_of(tmp_path / "digest" / "bsuite-curves.csv")
+    assert {row["setting"] for row in curves if row["domain"] == "catch_noise"} == {"noise 0.1", "noise 0.3"}
