@@ -206,7 +206,7 @@ class TestTheRightAnswer:
         for leaf in jax.tree.leaves(found):
             np.testing.assert_array_equal(leaf, 0)
 
-    @pytest.mark.parametrize("backend", ["tiled", "kernel"])
+    @pytest.mark.parametrize("backend", ["tiled", "whole", "kernel"])
     def test_a_large_common_offset_costs_no_digits(self, backend):
         """Products around 100 that differ by 1: a variance in one pass would be wrong in the second digit."""
         p, upper = problem(33, 8), np.triu_indices(33)
