@@ -72,6 +72,14 @@ class TestTraining:
         code, _, error = run_cli("export", "bsuit", trained / "few", "--out", tmp_path / "other")
         assert code == 2 and "Did you mean 'bsuite'?" in error and not (tmp_path / "other").exists()
 
+    def test_the_same_again_makes_nothing_again(self, trained):
+        """Also where settings and seeds are tuples, which come back from a file as lists."""
+        whole = make_experiment("bsuite", "smoke")
+        same = dataclasses.replace(whole, runs=tuple(run for run in whole.runs if run.name == "umbrella_length-a2c"))
+        before = (trained / "few" / "umbrella_length-a2c" / "manifest.json").stat().st_mtime_ns
+        reproduce(same, trained / "few")
+        assert (trained / "few" / "umbrella_length-a2c" / "manifest.json").stat().st_mtime_ns == before
+
 
 class TestScales:
     def test_paper_is_the_papers(self):

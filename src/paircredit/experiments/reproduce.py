@@ -68,7 +68,7 @@ def reproduce(experiment: Experiment, folder: Path, progress: Progress | None = 
         raise exists_already(folder)
     else:
         there = _as_json(read_experiment(folder))
-        if difference := first_difference(there, json.loads(json.dumps(content))):
+        if difference := first_difference(*(json.loads(json.dumps(runs)) for runs in (there, content))):
             raise PaircreditError(
                 f"{folder} exists already and holds another experiment ({difference}); choose another folder or remove "
                 "it first."
