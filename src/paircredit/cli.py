@@ -1,4 +1,4 @@
-"""The command line: list, train, reproduce, resume, figures, claims, report, digest, watch, bench."""
+"""The command line: list, train, reproduce, resume, figures, claims, report, digest, export, watch, bench."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ Learned pairwise weights for temporal credit assignment.
   watch RUN                   an episode of Key-to-Door as an animated GIF, with the credit of every action
   bench                       time training on this machine
   digest DIR --out FOLDER     keep what is worth keeping: tables, curves, weights, figures, provenance
+  export bsuite DIR --out FOLDER    write bsuite's own CSV logs of the runs on its domains
 
 `paircredit COMMAND --help` tells more. Exit codes: 0 all well, 1 a claim fails, 2 the input cannot be used."""
 
@@ -338,7 +339,7 @@ def _say_return(spec: Any, out: Path) -> int:
     late = [row for row in rows if row["update"] >= 0.9 * spec.updates or row["update"] == rows[-1]["update"]]
     for variant in variants_of(spec):
         own = [row for row in late if all(row[name] == value for name, value in variant.labels.items())]
-        by_seed = [[row["episode_return"] for row in own if row["seed"] == seed] for seed in spec.seeds]
+        by_seed = [[row["episode_return"] for row in own if row["seed"] == seed] for seed in variant.seeds]
         means = np.array([np.mean(returns) for returns in by_seed])
         whose = "".join(f", {name} {value}" for name, value in variant.labels.items())
         if len(means) == 1:  # of which nobody can say how far others would lie from it
@@ -400,6 +401,12 @@ def _watch(words: list[str]) -> int:
     return run(words)
 
 
+def _export(words: list[str]) -> int:
+    from paircredit.commands.export import run
+
+    return run(words)
+
+
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "list": _list,
     "train": _train,
@@ -409,6 +416,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "claims": _claims,
     "report": _report,
     "digest": _digest,
+    "export": _export,
     "watch": _watch,
     "bench": _bench,
 }

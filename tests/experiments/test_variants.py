@@ -83,7 +83,17 @@ def test_variants_and_given_weights_go_together(tmp_path: Path) -> None:
 
 def test_a_spec_without_variants_is_written_as_ever() -> None:
     assert "variants" not in as_json(SPEC)
-    assert variants_of(SPEC) == [({}, {}, {})]
+    assert variants_of(SPEC) == [({}, {}, {}, (3, 4))]
+
+
+def test_a_variant_may_have_seeds_of_its_own(tmp_path: Path) -> None:
+    run_training(dataclasses.replace(SPEC, variants=({**PLAIN, "seeds": (7,)}, NOISY)), tmp_path, Silent())
+    rows = read_run(tmp_path / "run").metrics()
+    assert {(row["member"], row["variant"], row["seed"]) for row in rows} == {
+        (0, "plain", 7),
+        (1, "noisy", 3),
+        (2, "noisy", 4),
+    }
 
 
 def test_a_spec_with_variants_survives_being_written_down() -> None:

@@ -10,7 +10,9 @@ import numpy as np
 
 from paircredit.analysis.key_to_door_results import CENTRAL, SEARCH, SEARCHES, SWITCHES
 from paircredit.envs.dag import num_states
+from paircredit.figures.bsuite_regret import VARIED
 from paircredit.runs import Run, RunWriter, find_runs
+from tests.bsuite_runs import write_regrets
 from tests.key_to_door_runs import weights, write_method
 
 TIMES = {
@@ -143,4 +145,7 @@ def write_all(folder: Path) -> list[Run]:
     write_credit(folder)
     write_switch(folder / "switches")
     write_key_to_door(folder)
+    for domain in VARIED:
+        for label in ("a2c", "meta-pwr"):
+            write_regrets(folder / "bsuite", label, domain, 30.0, numbers=(0, 4))
     return find_runs(folder)

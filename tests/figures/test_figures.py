@@ -68,6 +68,9 @@ def needs(name: str, run: Run) -> bool:
         return tags.get("role") == "reset" and f"dag-weights-{tags['depth']}" == name
     if name.startswith("key-to-door-"):
         return tags.get("role") == (name if name in (SEARCH, SEARCHES, SWITCHES) else METHODS)
+    if name.startswith("bsuite-"):
+        domain = name.removeprefix("bsuite-curves-").replace("-", "_")
+        return tags.get("role") == "bsuite" and (not name.startswith("bsuite-curves") or tags["domain"] == domain)
     return {
         "umbrella-variance": run.kind == "umbrella-variance",
         "dag-episodes": tags.get("role") == "evaluation",

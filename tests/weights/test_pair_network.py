@@ -14,7 +14,7 @@ from paircredit.networks import NetworkSpec, ValueNetwork, values_and_features
 from paircredit.types import PixelObservation
 from paircredit.weights import PairInputs, PairNetwork, SigmoidTable, weights_for
 from paircredit.weights.network import lag_encoding, pair_backend
-from paircredit.weights.pairs import NORMALISER_EPSILON, dense_pair_logits, tiled_pair_logits
+from paircredit.weights.pairs import NORMALISER_EPSILON, dense_pair_logits, tiled_pair_logits, whole_pair_logits
 from paircredit.weights.pairs.kernel import kernel_pair_logits
 from tests.sentences import refused
 
@@ -191,6 +191,7 @@ class TestBackEnds:
         assert pair_backend("dense", self.FLOAT32, 120) is dense_pair_logits
         assert pair_backend("tiled", self.FLOAT32, 120) is tiled_pair_logits
         assert pair_backend("auto", self.FLOAT32, 120) is tiled_pair_logits, "on a CPU"
+        assert pair_backend("auto", self.FLOAT32, 9) is whole_pair_logits, "on a CPU, and short"
 
     def test_on_a_gpu_long_episodes_are_left_to_the_tiles(self, monkeypatch):
         monkeypatch.setattr(jax, "default_backend", lambda: "gpu")

@@ -10,12 +10,19 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from paircredit.weights.pairs import NORMALISER_EPSILON, PairParameters, dense_pair_logits, tiled_pair_logits
+from paircredit.weights.pairs import (
+    NORMALISER_EPSILON,
+    PairParameters,
+    dense_pair_logits,
+    tiled_pair_logits,
+    whole_pair_logits,
+)
 from paircredit.weights.pairs.kernel import kernel_pair_logits
 
 BACKENDS = {
     "dense": lambda p, valid: dense_pair_logits(PairParameters(**p), valid),
     "tiled": lambda p, valid: tiled_pair_logits(PairParameters(**p), valid),
+    "whole": lambda p, valid: whole_pair_logits(PairParameters(**p), valid),
     "kernel": lambda p, valid: kernel_pair_logits(PairParameters(**p), valid, True),
 }
 OF_AN_EPISODE, SHARED = ("rows", "columns"), ("lags", "scale", "shift", "out")
@@ -94,7 +101,9 @@ class TestOneAnswer:
     @every_size
     def test_in_float64(self, steps, channels, kind, x64):
         arguments = (problem(steps, channels), mask_of(kind, steps), cotangents(steps, steps))
-        assert_agree(logits_and_slopes("tiled", *arguments), logits_and_slopes("dense", *arguments), 1e-10)
+        expected = logits_and_slopes("dense", *arguments)
+        for backend in ("tiled", "whole"):
+            assert_agree(logits_and_slopes(backend, *arguments), expected, 1e-10)
 
     def test_several_blocks_of_lags(self):
         """T = 70 is two whole blocks of lags and a part of a third."""
@@ -197,7 +206,7 @@ class TestTheRightAnswer:
         for leaf in jax.tree.leaves(found):
             np.testing.assert_array_equal(leaf, 0)
 
-    @pytest.mark.parametrize("backend", ["tiled", "kernel"])
+    @pytest.mark.parametrize("backend", ["tiled", "whole", "kernel"])
     def test_a_large_common_offset_costs_no_digits(self, backend):
         """Products around 100 that differ by 1: a variance in one pass would be wrong in the second digit."""
         p, upper = problem(33, 8), np.triu_indices(33)

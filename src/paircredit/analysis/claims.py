@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paircredit.analysis.baseline_claims import BASELINE_CLAIMS
+from paircredit.analysis.bsuite_claims import BSUITE_CLAIMS
 from paircredit.analysis.key_to_door_claims import KEY_TO_DOOR_CLAIMS
 from paircredit.analysis.tabular_claims import TABULAR_CLAIMS
 from paircredit.analysis.verdicts import Claim, Status, Verdict
@@ -15,6 +16,7 @@ __all__ = ["CLAIMS", "Claim", "Status", "Verdict", "judge_all"]
 CLAIMS: tuple[Claim, ...] = (
     *TABULAR_CLAIMS,
     *sorted((*KEY_TO_DOOR_CLAIMS, *BASELINE_CLAIMS), key=lambda claim: claim.id),
+    *BSUITE_CLAIMS,
 )
 
 

@@ -130,3 +130,18 @@ def mean_band(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     counts = (drawn[:, :, None] == np.arange(members)).sum(axis=1)
     low, high = np.quantile(counts @ samples / members, [0.025, 0.975], axis=0)
     return low, high
+
+
+def grouped_mean_band(groups: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The 95 % bootstrap interval of the mean over the members of all groups [M, U], at every point.
+
+    Members are drawn within their group, as `bootstrap` does it.
+    """
+    generator = np.random.default_rng(0)
+    sums = np.zeros((RESAMPLES, groups[0].shape[1]))
+    for group in groups:
+        drawn = generator.integers(0, len(group), size=(RESAMPLES, len(group)))
+        counts = (drawn[:, :, None] == np.arange(len(group))).sum(axis=1)
+        sums += counts @ group
+    low, high = np.quantile(sums / sum(len(group) for group in groups), [0.025, 0.975], axis=0)
+    return low, high

@@ -1,6 +1,7 @@
 """Environments: pure functions whose parameters are data."""
 
 from paircredit.envs.dag import Dag, DagConfig
+from paircredit.envs.dm_env import DmEnvironment, dm_environment
 from paircredit.envs.key_to_door import KeyToDoor, KeyToDoorConfig, KeyToDoorState
 from paircredit.envs.probes import Probe, ProbeConfig
 from paircredit.envs.protocol import Discrete, Environment, EnvSpec, Pixels, Vector
@@ -12,6 +13,7 @@ __all__ = [
     "Dag",
     "DagConfig",
     "Discrete",
+    "DmEnvironment",
     "EnvSpec",
     "Environment",
     "KeyToDoor",
@@ -25,6 +27,7 @@ __all__ = [
     "Umbrella",
     "UmbrellaConfig",
     "Vector",
+    "dm_environment",
     "environment_config",
     "environments",
     "make_environment",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from paircredit.errors import PaircreditError, unknown_name
+from paircredit.experiments.bsuite import bsuite, bsuite_baselines
 from paircredit.experiments.dag import dag
 from paircredit.experiments.dag_switches import dag_switches
 from paircredit.experiments.diagnostic_runs import run_credit, run_umbrella_variance
@@ -25,6 +26,8 @@ EXPERIMENT = "experiment.json"
 """The list of an experiment's runs, in its folder."""
 
 _EXPERIMENTS = {
+    "bsuite": (bsuite, "A2C, Meta-PWTD and Meta-PWR on all variants of bsuite's seven credit-assignment domains"),
+    "bsuite-baselines": (bsuite_baselines, "RGM, A2C-RR and Meta-λ(s) on the same"),
     "dag": (dag, "weights in a DAG of decisions: heat maps, speed of learning, masked values, estimator quality"),
     "dag-switches": (dag_switches, "what the paper leaves open about the DAG, tried one switch at a time"),
     "key-to-door": (key_to_door, "all methods in the nine settings of Key-to-Door, deterministic and with slips"),
@@ -65,7 +68,7 @@ def reproduce(experiment: Experiment, folder: Path, progress: Progress | None = 
         raise exists_already(folder)
     else:
         there = _as_json(read_experiment(folder))
-        if difference := first_difference(there, json.loads(json.dumps(content))):
+        if difference := first_difference(*(json.loads(json.dumps(runs)) for runs in (there, content))):
             raise PaircreditError(
                 f"{folder} exists already and holds another experiment ({difference}); choose another folder or remove "
                 "it first."

@@ -29,8 +29,9 @@ class TrainingSpec:
         learn_weights: whether the outer loop runs.
         value_masks: masked-value probe: the optimal value function, 0 up to this layer; members are mask × seed.
         variants: members with other settings in the same program: mappings with `labels` (for the metrics; or
-            `label`, a text), `env_settings` and `method_settings`, each of which adds to or replaces those of the run;
-            members are variant × seed.
+            `label`, a text), `env_settings` and `method_settings`, each of which adds to or replaces those of the run,
+            and `seeds` of their own, where variants that are alike must not repeat each other; members are variant ×
+            seed.
         tags: what figures and claims look for.
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from paircredit.analysis.exact import expected_return, optimal_values
+from paircredit.envs.bsuite import logged_episodes
 from paircredit.envs.dag import layers
 from paircredit.envs.protocol import Discrete, Environment, EnvSpec, Pixels
 from paircredit.envs.registry import make_environment
@@ -19,7 +21,7 @@ from paircredit.errors import PaircreditError
 from paircredit.experiments.learners import first_parameters
 from paircredit.experiments.progress import Progress
 from paircredit.experiments.spec import TrainingSpec, as_json
-from paircredit.experiments.variants import variants_of
+from paircredit.experiments.variants import Variant, variants_of
 from paircredit.experiments.weight_tables import has_tables, may_be_kept, weight_tables
 from paircredit.methods.protocol import Method
 from paircredit.methods.registry import make_method
@@ -37,7 +39,9 @@ LARGEST_CHUNK, LARGEST_CHUNK_OF_PICTURES = 250, 50
 """Updates between two looks at the host: metrics, progress, checkpoints."""
 SNAPSHOTS = 10
 METRIC_ROWS = 2_500
-"""Rows per member that a metrics file is to hold at most; longer runs record means over several updates."""
+"""Rows per member that a metrics file is to hold, about; longer runs record means over several updates."""
+BEST = "best_"
+"""Of summaries whose names begin so, a row over several updates has the largest and not the mean."""
 
 
 def run_training(
@@ -105,7 +109,7 @@ def run_training(
 
         state = train(methods, envs, seeds, plan, spec.updates, weights=weights, on_chunk=record, go_on=go_on)
         writer.finish(
-            _arrays(state, members, spec.learn_weights) | _snapshot_arrays(snapshots),
+            _arrays(state, members, spec.learn_weights, tables) | _snapshot_arrays(snapshots),
             None if tables else first_parameters(state.learner),  # tables are among the arrays
         )
     progress.end(spec.name)
@@ -188,13 +192,14 @@ def _members(spec: TrainingSpec, method: Any, folder: Path) -> list[Member]:
     for variant in variants_of(spec):
         env = make_environment(spec.env, **{**spec.env_settings, **variant.env_settings})
         own = replace_dotted(method, variant.method_settings, spec.method)
-        members += _members_of_variant(spec, env, own, variant.labels, folder)
+        members += _members_of_variant(spec, env, own, variant, folder)
     return members
 
 
 def _members_of_variant(
-    spec: TrainingSpec, env: Environment, method: Any, labels: dict[str, Any], folder: Path
+    spec: TrainingSpec, env: Environment, method: Any, variant: Variant, folder: Path
 ) -> list[Member]:
+    labels, seeds = variant.labels, variant.seeds
     if spec.value_masks:
         return [
             Member(
@@ -205,12 +210,12 @@ def _members_of_variant(
                 {**labels, "mask": mask},
             )
             for mask in spec.value_masks
-            for seed in spec.seeds
+            for seed in seeds
         ]
     if spec.weights_from is None:
         if hasattr(method, "table"):  # as data, so that handcrafted and learned tables share a compiled program
             method = dataclasses.replace(method, table=handcrafted_weights(env).matrix())
-        return [Member(seed, env, method, None, labels) for seed in spec.seeds]
+        return [Member(seed, env, method, None, labels) for seed in seeds]
     if not hasattr(method, "table") and not learns_weights(method):
         raise PaircreditError(f"{spec.method} has no pair weights, so it cannot use those in {spec.weights_from}.")
     if learns_weights(method) and not _has_table(method, env):
@@ -221,7 +226,7 @@ def _members_of_variant(
     source = folder / spec.weights_from
     tables = load_weights(source if source.exists() else Path(spec.weights_from), table_size(env.spec))
     members = []
-    for index, seed in enumerate(spec.seeds):
+    for index, seed in enumerate(seeds):
         table, number = tables[index % len(tables)], {"weights": index % len(tables)}
         own = dataclasses.replace(method, table=jnp.asarray(table, dtype=float)) if hasattr(method, "table") else method
         members.append(Member(seed, env, own, table, {**labels, **number}))
@@ -247,10 +252,12 @@ def _start_weights(members: list[Member], method: Method, spec: TrainingSpec) ->
 def _rows(chunk: Chunk, members: list[Member], stride: int, per_update: int, horizon: int) -> list[dict[str, Any]]:
     count = next(iter(chunk.summaries.values())).shape[1]
     rows = []
-    for begin in range(0, count, stride):
-        end = min(begin + stride, count)
+    for begin, end in itertools.pairwise(row_edges(chunk.first_update, count, stride, per_update)):
         update = chunk.first_update + begin
-        means = {name: values[:, begin:end].mean(axis=1) for name, values in chunk.summaries.items()}
+        means = {
+            name: (np.max if name.startswith(BEST) else np.mean)(values[:, begin:end], axis=1)
+            for name, values in chunk.summaries.items()
+        }
         for index, member in enumerate(members):
             rows.append(
                 {"member": index, "seed": member.seed, **member.labels}
@@ -260,20 +267,33 @@ def _rows(chunk: Chunk, members: list[Member], stride: int, per_update: int, hor
     return rows
 
 
+def row_edges(first_update: int, count: int, stride: int, per_update: int) -> list[int]:
+    """Where the rows of a chunk begin, and its end, counted from its first update.
+
+    Where an update is an episode, each episode that bsuite logs has a row of its own, so that its logs can be made of
+    ours; what is cumulative in them then follows from the rows before.
+    """
+    edges = {*range(0, count, stride), count}
+    if per_update == 1 and stride > 1:
+        for episode in logged_episodes(first_update + count):
+            edges |= {episode - 1 - first_update, episode - first_update}
+    return sorted(edge for edge in edges if 0 <= edge <= count)
+
+
 def _numbers(chunk: Chunk) -> str:
     """The newest means over members, for a person who watches."""
-    names = {"episode_return": "return", "door_reward": "door", "key_rate": "key"}
+    names = {"episode_return": "return", "door_reward": "door", "key_rate": "key", "regret": "regret"}
     shown = {title: chunk.summaries[name].mean() for name, title in names.items() if name in chunk.summaries}
     return ", ".join(f"{title} {value:.2f}" for title, value in shown.items())
 
 
-def _arrays(state: LoopState, members: list[Member], learned: bool) -> dict[str, np.ndarray]:
+def _arrays(state: LoopState, members: list[Member], learned: bool, tables: bool) -> dict[str, np.ndarray]:
     arrays = {"seeds": np.array([member.seed for member in members])}
     for name in members[0].labels:
         arrays[f"label_{name}"] = np.array([member.labels[name] for member in members])
     learner = state.learner
     methods = [member.method for member in members]
-    if learned and has_tables(methods, state):
+    if learned and has_tables(methods, state) and (tables or may_be_kept(methods, state, 1)):
         arrays["weights"] = weight_tables(methods, state)
     if hasattr(learner.policy.parameters, "logits"):
         arrays["policy_logits"] = np.asarray(learner.policy.parameters.logits)

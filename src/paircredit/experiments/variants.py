@@ -8,17 +8,18 @@ from typing import Any, NamedTuple
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.experiments.spec import TrainingSpec
 
-FIELDS = ("label", "labels", "env_settings", "method_settings")
+FIELDS = ("label", "labels", "env_settings", "method_settings", "seeds")
 TAKEN = ("member", "seed", "update", "episodes", "frames", "episode_return", "expected_return", "weights", "mask")
 """Names that the rows of a metrics file have anyway."""
 
 
 class Variant(NamedTuple):
-    """What tells some members of a run from the others."""
+    """What tells some members of a run from the others, and the seeds of these."""
 
     labels: dict[str, Any]
     env_settings: dict[str, Any]
     method_settings: dict[str, Any]
+    seeds: tuple[int, ...]
 
 
 def variants_of(spec: TrainingSpec) -> list[Variant]:
@@ -27,9 +28,9 @@ def variants_of(spec: TrainingSpec) -> list[Variant]:
     Raises:
         PaircreditError: something in them is not known, or their labels do not tell them apart.
     """
-    variants = [_variant(variant) for variant in spec.variants]
+    variants = [_variant(variant, spec.seeds) for variant in spec.variants]
     if not variants:
-        return [Variant({}, {}, {})]
+        return [Variant({}, {}, {}, spec.seeds)]
     first = variants[0].labels
     for variant in variants:
         if set(variant.labels) != set(first) or not variant.labels:
@@ -53,7 +54,7 @@ def variants_of(spec: TrainingSpec) -> list[Variant]:
     return variants
 
 
-def _variant(given: Mapping[str, Any]) -> Variant:
+def _variant(given: Mapping[str, Any], seeds: tuple[int, ...]) -> Variant:
     for name in given:
         if name not in FIELDS:
             raise unknown_name("part of a variant", name, FIELDS)
@@ -62,6 +63,7 @@ def _variant(given: Mapping[str, Any]) -> Variant:
         labels | dict(given.get("labels", {})),
         dict(given.get("env_settings", {})),
         dict(given.get("method_settings", {})),
+        tuple(given.get("seeds", seeds)),
     )
 
 

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from paircredit.analysis.key_to_door_results import SEARCHES
 from paircredit.figures import (
+    bsuite_regret,
     dag_curves,
     dag_episodes,
     dag_switches,
@@ -223,6 +224,33 @@ FIGURES: tuple[FigureSpec, ...] = (
         "names the best and does not show the search.",
         partial(key_to_door_switches.draw, role=SEARCHES),
     ),
+    FigureSpec(
+        "bsuite-regret",
+        "bsuite: regret in the course of training",
+        "The mean regret of an episode against the episodes of training, over all variants and seeds of a domain; low "
+        "is good. Bands are 95 % bootstrap intervals of the mean, in which the variants are as they are and the seeds "
+        "are drawn. The dashed line is what random play costs. The area under a curve is the total regret, which is "
+        "all that the paper shows.",
+        bsuite_regret.draw,
+    ),
+    FigureSpec(
+        "bsuite-settings",
+        "bsuite: regret by noise, scale, length, distractors and bonus chain",
+        "The mean regret of all episodes of training for every setting of the domains whose variants differ, with "
+        "95 % bootstrap intervals over seeds; low is good. The paper has means over the variants only.",
+        bsuite_regret.draw_totals,
+    ),
+    *(
+        FigureSpec(
+            f"bsuite-curves-{domain.replace('_', '-')}",
+            f"bsuite: {bsuite_regret.TITLES[domain].lower()}, every setting",
+            "The mean regret of an episode against the episodes of training, a panel per setting of the domain. Lines "
+            "are means over seeds, bands are 95 % bootstrap intervals, and the dashed line is random play. The paper "
+            "does not show these.",
+            partial(bsuite_regret.draw_settings, domain=domain),
+        )
+        for domain in bsuite_regret.VARIED
+    ),
 )
 
 TABLES: tuple[TableSpec, ...] = (
@@ -280,5 +308,20 @@ TABLES: tuple[TableSpec, ...] = (
         "Key-to-Door: the other methods' hyperparameters",
         "A row per combination; columns as in the table before.",
         partial(key_to_door_switches.table, role=SEARCHES),
+    ),
+    TableSpec(
+        "bsuite-regret",
+        "bsuite: total regret beside the paper's",
+        "The regret of all episodes of a training, mean over all variants and seeds, with 95 % bootstrap intervals in "
+        "which seeds are drawn and variants are not. The paper's numbers stand beside trainings of the same length. "
+        "Its numbers for cartpole do not fit bsuite's definition, so that only ratios to A2C can be compared there.",
+        bsuite_regret.table,
+    ),
+    TableSpec(
+        "bsuite-settings",
+        "bsuite: total regret by setting",
+        "The same for every setting of a domain; variants that are alike count as further seeds. Intervals are 95 % "
+        "bootstrap intervals of the mean over members, beside the smallest and the largest of them.",
+        bsuite_regret.settings_table,
     ),
 )

@@ -7,7 +7,7 @@ from typing import Literal
 
 LagEncoding = Literal["one-hot", "scalar", "sinusoidal"]
 PairPerception = Literal["auto", "shared", "own"]
-PairBackend = Literal["auto", "dense", "tiled", "kernel"]
+PairBackend = Literal["auto", "dense", "tiled", "whole", "kernel"]
 Precision = Literal["auto", "float32", "bfloat16"]
 
 

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
+from paircredit.analysis.bsuite_results import Regrets, all_regrets
 from paircredit.analysis.claims import Verdict
 from paircredit.analysis.dag_results import learning_curves
 from paircredit.analysis.key_to_door_results import QUANTITIES, VARIANTS, all_curves, learned_weights
 from paircredit.envs.dag import acting_states
+from paircredit.figures.bsuite_regret import thinned
 from paircredit.figures.save import figure_files
 from paircredit.runs.folder import make_folder, write_file
 from paircredit.runs.read import Run
@@ -48,6 +50,16 @@ def write_digest(runs: Sequence[Run], verdicts: Sequence[Verdict], folder: Path)
         columns = [f"{name} {part}" for name in QUANTITIES for part in ("mean", "deviation")]
         header = ["role", "method", "mean", "variance", "slip", "variant", "seeds", "frames", *columns]
         contents["key-to-door-curves.csv"] = _csv(header, key_to_door)
+    regrets = all_regrets(runs)
+    if regrets:
+        contents["bsuite-members.csv"] = _csv(
+            ["method", "bsuite_id", "seed", "episodes", "total_regret"],
+            [row for own in regrets for row in _totals(own)],
+        )
+        contents["bsuite-curves.csv"] = _csv(
+            ["domain", "setting", "method", "members", "episode", "mean", "deviation"],
+            [row for own in regrets for row in _regret_curves(own)],
+        )
     weights = _weights(runs) | _key_to_door_weights(runs)
     if weights:
         buffer = io.BytesIO()
@@ -78,6 +90,24 @@ def _curves(runs: Sequence[Run]) -> list[list[object]]:
             returns = curves.expected[:, point]
             numbers = [returns.mean(), returns.std(), returns.min(), returns.max()]
             rows.append([run.name, int(curves.episodes[point]), len(returns), *(round(float(x), 4) for x in numbers)])
+    return rows
+
+
+def _totals(regrets: Regrets) -> list[list[object]]:
+    """The total regret of every member."""
+    members = zip(regrets.ids, regrets.seeds.tolist(), regrets.totals.tolist(), strict=True)
+    return [[regrets.label, name, seed, regrets.episodes, round(total, 3)] for name, seed, total in members]
+
+
+def _regret_curves(regrets: Regrets) -> list[list[object]]:
+    """The regret of an episode in every setting, mean and deviation over members, in the course of training."""
+    episodes, values = thinned(regrets)
+    rows: list[list[object]] = []
+    for setting in regrets.settings:
+        own = values[regrets.members(setting)]
+        names = [regrets.domain, setting.text, regrets.label, len(own)]
+        for episode, mean, deviation in zip(episodes, own.mean(axis=0), own.std(axis=0), strict=True):
+            rows.append([*names, float(episode), round(float(mean), 5), round(float(deviation), 5)])
     return rows
 
 

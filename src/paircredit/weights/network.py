@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Key
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.networks.layers import Dense
 from paircredit.networks.spec import LagEncoding, NetworkSpec
-from paircredit.weights.pairs import PairParameters, dense_pair_logits, tiled_pair_logits
+from paircredit.weights.pairs import PairParameters, dense_pair_logits, tiled_pair_logits, whole_pair_logits
 from paircredit.weights.pairs.kernel import kernel_pair_logits
 from paircredit.weights.protocol import PairInputs
 
@@ -22,6 +22,8 @@ OUTPUT_SCALE = 0.01
 """Factor on the initial weights of the last layer, so that all pairs start near ½ (paper, KtD appendix)."""
 LONGEST_FOR_KERNELS = 256
 """Steps of an episode up to which `auto` takes the kernels: a program of theirs walks all pairs of an episode."""
+LONGEST_AT_ONCE = 16
+"""Steps of an episode up to which `auto` computes all pairs at once on a CPU; longer ones leave its caches."""
 SINUSOIDS = 32
 """Pairs of sine and cosine of the sinusoidal encoding."""
 
@@ -110,10 +112,16 @@ def lag_encoding(horizon: int, kind: LagEncoding) -> np.ndarray:
 
 def pair_backend(name: str, dtype: jnp.dtype, steps: int) -> Callable[[PairParameters, Array], Array]:
     """The function that computes the logits of all pairs of an episode of so many steps."""
-    backends = {"dense": dense_pair_logits, "tiled": tiled_pair_logits, "kernel": kernel_pair_logits}
+    backends: dict[str, Callable[[PairParameters, Array], Array]] = {
+        "dense": dense_pair_logits,
+        "tiled": tiled_pair_logits,
+        "whole": whole_pair_logits,
+        "kernel": kernel_pair_logits,
+    }
     if name == "auto":
         fit = jax.default_backend() == "gpu" and dtype == jnp.float32 and steps <= LONGEST_FOR_KERNELS
-        name = "kernel" if fit else "tiled"
+        short = jax.default_backend() == "cpu" and steps <= LONGEST_AT_ONCE
+        name = "kernel" if fit else "whole" if short else "tiled"
     if name not in backends:
         raise unknown_name("pair back end", name, ("auto", *backends))
     if name == "kernel" and (jax.default_backend() != "gpu" or dtype != jnp.float32):

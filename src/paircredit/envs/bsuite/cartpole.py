@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Int32, Key
 
-from paircredit.envs.bsuite.regret import cartpole_regret
+from paircredit.envs.bsuite.regret import cartpole_regret, episode_summary
 from paircredit.envs.protocol import EnvSpec, Vector
 from paircredit.errors import PaircreditError
 from paircredit.types import TimeStep, Trajectory
@@ -104,7 +104,7 @@ class Cartpole(eqx.Module):
 
     def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
         """What the training loop records beside the return."""
-        return {"regret": jnp.mean(cartpole_regret(trajectory))}
+        return episode_summary(trajectory, cartpole_regret)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Int32, Key
 
-from paircredit.envs.bsuite.regret import catch_regret
+from paircredit.envs.bsuite.regret import catch_regret, episode_summary
 from paircredit.envs.protocol import EnvSpec, Vector
 from paircredit.errors import PaircreditError
 from paircredit.types import TimeStep, Trajectory
@@ -91,7 +91,7 @@ class Catch(eqx.Module):
 
     def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
         """What the training loop records beside the return."""
-        return {"regret": jnp.mean(catch_regret(trajectory))}
+        return episode_summary(trajectory, catch_regret)
 
 
 @dataclasses.dataclass(frozen=True)

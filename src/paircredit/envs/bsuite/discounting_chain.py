@@ -14,7 +14,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Int32, Key
 
-from paircredit.envs.bsuite.regret import discounting_chain_regret
+from paircredit.envs.bsuite.regret import discounting_chain_regret, episode_summary
 from paircredit.envs.protocol import EnvSpec, Vector
 from paircredit.errors import PaircreditError
 from paircredit.types import TimeStep, Trajectory
@@ -74,7 +74,7 @@ class DiscountingChain(eqx.Module):
 
     def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
         """What the training loop records beside the return."""
-        return {"regret": jnp.mean(discounting_chain_regret(trajectory))}
+        return episode_summary(trajectory, discounting_chain_regret)
 
 
 @dataclasses.dataclass(frozen=True)

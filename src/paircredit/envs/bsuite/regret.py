@@ -9,6 +9,8 @@ All functions take whole episodes, padded to the horizon, with any leading axes,
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -42,6 +44,21 @@ def cartpole_regret(trajectory: Trajectory) -> Float[Array, "*batch"]:
 def discounting_chain_regret(trajectory: Trajectory) -> Float[Array, "*batch"]:
     """1.1 less the return: 0 in the bonus chain, 0.1 in all others."""
     return CHAIN_BEST - _paid(trajectory)
+
+
+def episode_summary(
+    trajectory: Trajectory, regret: Callable[[Trajectory], Float[Array, "*batch"]]
+) -> dict[str, Float[Array, ""]]:
+    """What the training loop records beside the mean return of a batch: mean regret, mean length, best return.
+
+    With the return these are all that bsuite's own logs hold.
+    """
+    lengths = trajectory.valid.sum(axis=-1).astype(trajectory.rewards.dtype)
+    return {
+        "regret": jnp.mean(regret(trajectory)),
+        "episode_length": jnp.mean(lengths),
+        "best_return": jnp.max(_paid(trajectory)),
+    }
 
 
 def _paid(trajectory: Trajectory) -> Float[Array, "*batch"]:

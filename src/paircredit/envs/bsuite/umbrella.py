@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Int32, Key, UInt32
 
-from paircredit.envs.bsuite.regret import umbrella_regret
+from paircredit.envs.bsuite.regret import episode_summary, umbrella_regret
 from paircredit.envs.protocol import EnvSpec, Vector
 from paircredit.errors import PaircreditError
 from paircredit.types import TimeStep, Trajectory
@@ -122,7 +122,7 @@ class UmbrellaChain(eqx.Module):
 
     def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
         """What the training loop records beside the return."""
-        return {"regret": jnp.mean(umbrella_regret(trajectory))}
+        return episode_summary(trajectory, umbrella_regret)
 
 
 def words_per_step(width: int) -> int:

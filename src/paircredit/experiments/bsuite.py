@@ -1,0 +1,159 @@
+"""The credit-assignment domains of bsuite: one run per method and domain, all variants and seeds in one program."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from paircredit.envs.bsuite import DOMAINS
+from paircredit.experiments.spec import Experiment, TrainingSpec, pick_scale
+from paircredit.methods.registry import make_method
+from paircredit.methods.settings import replace_dotted
+
+METHODS = ("a2c", "meta-pwtd", "meta-pwr")
+BASELINES = ("rgm", "a2c-rr", "meta-lambda")
+"""The first two are in the paper's table; Meta-λ(s) is not, because it did as well as a fixed λ before."""
+EPISODES, CARTPOLE_EPISODES = 100_000, 50_000
+"""Of every member (paper, bsuite appendix)."""
+SEEDS = 3
+"""Of every variant (paper, bsuite appendix)."""
+ONE_OF_EACH_SCALE = (0, 4, 8, 12, 16)
+"""Of catch_noise and catch_scale."""
+UP_TO_TWENTY = (0, 4, 9, 13)
+"""The umbrella with 1, 5, 10 and 20 steps or distractors."""
+TINY = {"network.trunk": (8, 8), "network.pair_width": 8}
+
+
+def training(
+    method: str,
+    domain: str,
+    episodes: int,
+    seeds: int,
+    *,
+    numbers: Sequence[int] | None = None,
+    preset: str = "default",
+    env_settings: Mapping[str, Any] | None = None,
+    method_settings: Mapping[str, Any] | None = None,
+) -> TrainingSpec:
+    """One method on the variants of one domain.
+
+    No two members have the same seed: many variants are alike, and would be the same training otherwise.
+
+    Args:
+        method: name of the method.
+        domain: bsuite's name of the domain.
+        episodes: of every member.
+        seeds: members per variant.
+        numbers: of the variants; all of them where nothing is said.
+        preset: of the method.
+        env_settings: what all variants share, where it is not the domain's own.
+        method_settings: fields of the method to replace.
+    """
+    variants = DOMAINS[domain].settings
+    chosen = range(len(variants)) if numbers is None else numbers
+    env, settings = f"bsuite/{domain}", dict(method_settings or {})
+    made: Any = replace_dotted(make_method(method, preset, env), settings, method)
+    return TrainingSpec(
+        name=f"{domain}-{method}",
+        env=env,
+        method=method,
+        updates=-(-episodes // made.episodes),
+        seeds=tuple(range(seeds)),
+        env_settings=dict(env_settings or {}),
+        method_settings=settings,
+        preset=preset,
+        variants=tuple(
+            {
+                "labels": {"bsuite_id": f"{domain}/{number}"},
+                "env_settings": variants[number],
+                "seeds": tuple(range(number * seeds, (number + 1) * seeds)),
+            }
+            for number in chosen
+        ),
+        tags={"role": "bsuite", "label": method, "domain": domain},
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class BsuiteScale:
+    """How much of it.
+
+    Attributes:
+        domains: which variants of which domains, and settings that all of them share; None: all variants.
+        episodes: of every member; cartpole has half as many.
+        seeds: members per variant.
+        methods: of those of the experiment; None: all of them.
+        method_settings: fields of the methods to replace.
+    """
+
+    domains: Mapping[str, tuple[Sequence[int] | None, Mapping[str, Any]]]
+    episodes: int
+    seeds: int
+    methods: tuple[str, ...] | None = None
+    method_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+_SCALES = {
+    "smoke": BsuiteScale(
+        {"catch_scale": ((8, 16), {}), "umbrella_length": ((0, 2), {"max_length": 3})},
+        60,
+        2,
+        ("a2c", "meta-pwr", "rgm"),
+        TINY,
+    ),
+    "short": BsuiteScale(
+        {
+            "catch": (range(2), {}),
+            "catch_noise": (ONE_OF_EACH_SCALE, {}),
+            "catch_scale": (ONE_OF_EACH_SCALE, {}),
+            "umbrella_length": (UP_TO_TWENTY, {"max_length": 20}),
+            "umbrella_distract": (UP_TO_TWENTY, {"max_distractors": 20}),
+            "discounting_chain": (range(5), {}),
+        },
+        5_000,
+        2,
+    ),
+    "paper": BsuiteScale(
+        {domain: (None, {}) for domain in sorted(DOMAINS, key=lambda domain: domain == "cartpole")}, EPISODES, SEEDS
+    ),
+}
+"""Cartpole comes last: its episodes are ten times as long as the longest others."""
+
+
+def _experiment(name: str, methods: Sequence[str], scale: str) -> Experiment:
+    def build(scale_name: str, chosen: BsuiteScale) -> Experiment:
+        runs = [
+            training(
+                method,
+                domain,
+                chosen.episodes * CARTPOLE_EPISODES // EPISODES if domain == "cartpole" else chosen.episodes,
+                chosen.seeds,
+                numbers=numbers,
+                env_settings=shared,
+                method_settings=_known(method, chosen.method_settings),
+            )
+            for domain, (numbers, shared) in chosen.domains.items()
+            for method in methods
+            if chosen.methods is None or method in chosen.methods
+        ]
+        return Experiment(name, scale_name, tuple(runs))
+
+    return pick_scale(name, scale, {key: partial(build, key, chosen) for key, chosen in _SCALES.items()})
+
+
+def _known(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Those settings whose fields the method has."""
+    fields = {field.name for field in dataclasses.fields(make_method(method))}  # type: ignore[arg-type]
+    return {name: value for name, value in settings.items() if name.partition(".")[0] in fields}
+
+
+def bsuite(scale: str) -> Experiment:
+    """The paper's two methods and A2C on all seven domains."""
+    return _experiment("bsuite", METHODS, scale)
+
+
+def bsuite_baselines(scale: str) -> Experiment:
+    """The other methods on the same domains."""
+    return _experiment("bsuite-baselines", BASELINES, scale)
