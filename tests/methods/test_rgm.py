@@ -228,7 +228,8 @@ def test_key_to_door_presets():
         assert (preset.outer.learning_rate, preset.outer.lambda_, preset.outer.clip_norm) == (1e-6, 1.0, None)
         assert preset.inner.learning_rate == 2e-4 and preset.inner.standardise
         assert preset.transformer == TransformerSpec(blocks=4, heads=4, width=256)
-    assert small.outer.learning_rate > 1e-6 and small.transformer.width <= 64 and small.network.trunk == (64, 64)
+    assert (small.outer.learning_rate, small.outer.lambda_, small.inner.entropy_cost) == (1e-4, 0.5, 0.1)
+    assert small.transformer.width <= 64 and small.network.trunk == (64, 64)
     for preset in ("default", "paper"):
         assert make_method("rgm", preset, "dag") == RGM()
 

@@ -294,10 +294,11 @@ class TestPresets:
         assert method.memory == MemorySpec(1000, 200, 400, 256, 3, 50, 200)
         assert dataclasses.replace(method.network, lag="one-hot") == NetworkSpec()
 
-    def test_small_is_small_and_keeps_the_discount(self):
+    def test_small_is_small_and_sees_farther(self):
         method = make_method("tvt", "small", "key-to-door")
         assert method.memory.controller <= 64 and method.network.trunk[0] <= 64
-        assert (method.inner.discount, method.inner.standardise, method.inner.learning_rate) == (0.92, False, 1e-3)
+        assert (method.inner.discount, method.lambda_, method.inner.standardise) == (0.99, 0.5, False)
+        assert (method.inner.learning_rate, method.alpha, method.threshold) == (2e-3, 0.9, 1.0)
 
     def test_tables_start_from_the_fields(self):
         assert make_method("tvt", "default", "dag") == make_method("tvt", "paper", "dag") == TVT()
