@@ -115,7 +115,6 @@ def test_padding_is_never_read(batch):
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(credit))
 
 
-@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.parametrize("place, initial_lambda", [("dag", 0.5), ("dag", 0.8), ("key-to-door", 0.5)])
 def test_a_constant_lambda_is_a2c(place, initial_lambda):
     """With equal parameters at the start, three updates of policy and weighted value are those of fixed-λ A2C."""
@@ -153,7 +152,6 @@ def test_lambda_starts_near_the_same_number_everywhere(place, kind):
         assert lambdas.std() > 0
 
 
-@pytest.mark.usefixtures("quick_compilation")
 class TestMetagradient:
     @pytest.mark.parametrize("at", ["next", "current"])
     def test_finite_differences_agree_on_tables(self, at, x64):
@@ -197,7 +195,6 @@ def test_key_to_door_presets():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("quick_compilation")
 def test_learns_in_key_to_door():
     """The shared loop, two members with rates of their own: everything moves and stays finite."""
     base = make_method("meta-lambda", "small", "key-to-door", network=TINY)
@@ -209,7 +206,6 @@ def test_learns_in_key_to_door():
     assert 0 < bias[0] <= 3e-3 * 2 and bias[1] > 2 * bias[0]
 
 
-@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.slow
 def test_values_go_on_behind_a_cut():
     """1/(1 − γ) = 10 for both value functions: truncation is not death."""

@@ -91,7 +91,6 @@ def test_padding_is_never_read(batch):
         np.testing.assert_array_equal(clean, dirty)
 
 
-@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.parametrize("place", ["dag", "key-to-door"])
 def test_without_weight_for_contributions_it_is_a2c(place):
     """α = 0: the same keys make the same policies and values, whatever c, g and b learn beside them."""
@@ -183,7 +182,6 @@ def test_key_to_door_presets():
         assert make_method("synthetic-returns", preset, "dag") == SyntheticReturns()
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_learns_in_key_to_door():
     base = make_method("synthetic-returns", "small", "key-to-door", network=TINY, head_width=4)
     base = dataclasses.replace(base, inner=dataclasses.replace(base.inner, episodes=2))

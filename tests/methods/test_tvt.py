@@ -31,7 +31,6 @@ from paircredit.training import (
     start_members,
     train,
 )
-from paircredit.training import loop as loop_module
 from paircredit.types import Trajectory
 from tests.sentences import refused
 
@@ -50,20 +49,6 @@ TRANSPORTING = TVT(
 """A window of 2 steps and a threshold that the first reads pass: value is transported from the start."""
 
 
-@pytest.fixture(autouse=True, scope="module")
-def quick_programs():
-    """These programs run for milliseconds and would be optimised for many seconds."""
-    original = loop_module.compiler_options
-    programs = (loop_module.start_program, loop_module.chunk_program)
-    for program in programs:
-        program.cache_clear()
-    loop_module.compiler_options = lambda: {"xla_backend_optimization_level": 0}
-    yield
-    loop_module.compiler_options = original
-    for program in programs:
-        program.cache_clear()
-
-
 def generic_learner(method: TVT, env, seed: int = 0):
     """A learner no parameter of which is 0."""
     rng = np.random.default_rng(seed)
@@ -74,7 +59,6 @@ def generic_learner(method: TVT, env, seed: int = 0):
     return dataclasses.replace(learner, policy=method.inner.trained_policy(network))
 
 
-@pytest.mark.usefixtures("quick_compilation")
 class TestLossesByHand:
     VALID = jnp.array([[True, True], [True, False]])
 
@@ -142,7 +126,6 @@ class TestLossesByHand:
         np.testing.assert_array_equal(gradient, [-10.0, 4.0, 10.0])
 
 
-@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.parametrize("env", [UMBRELLA, DOOR], ids=["states", "pictures"])
 def test_a_replay_thinks_what_was_thought_when_acting(env):
     learner, key = generic_learner(TRANSPORTING, env), jax.random.key(3)
@@ -176,7 +159,6 @@ def umbrella():
     return learner, trajectory, replay, bonus
 
 
-@pytest.mark.usefixtures("quick_compilation")
 class TestTransport:
     def test_credit_is_that_of_rewards_with_the_bonus(self, umbrella):
         learner, trajectory, replay, bonus = umbrella
@@ -232,7 +214,6 @@ class TestTransport:
         assert np.abs(gradient.code.weight).max() > 1e-3
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_padding_never_leaks():
     env = dataclasses.replace(UMBRELLA, length=jnp.asarray(5))  # of 8 steps at most
     learner = generic_learner(TRANSPORTING, env)
