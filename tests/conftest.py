@@ -26,6 +26,8 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 hypothesis.settings.register_profile("paircredit", deadline=None, derandomize=True, database=None, max_examples=30)
 hypothesis.settings.load_profile("paircredit")
 
+CompilerOptions = Callable[[], dict[str, int]]
+
 
 @pytest.fixture
 def x64() -> Iterator[None]:
@@ -45,7 +47,7 @@ def users_view() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def quick_compilation() -> Iterator[Callable[[], dict[str, int] | None]]:
+def quick_compilation() -> Iterator[CompilerOptions]:
     """Nothing is optimised: programs of tests run for milliseconds, and would be optimised for half of all the time."""
     from paircredit.training import loop  # not before the hook above
 
@@ -58,18 +60,12 @@ def quick_compilation() -> Iterator[Callable[[], dict[str, int] | None]]:
 
 
 @pytest.fixture(scope="module")
-def real_compilation(quick_compilation: Callable[[], dict[str, int] | None]) -> Iterator[None]:
-    """Programs as users get them, for tests of what an optimiser could change: equal bits, memory, speed."""
+def real_compilation(quick_compilation: CompilerOptions) -> Iterator[None]:
+    """Programs as users get them, for tests of what an optimiser could change: equal bits, memory."""
     from paircredit.training import loop
-
-    def forget() -> None:
-        loop.start_program.cache_clear()
-        loop.chunk_program.cache_clear()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "compiler_options", quick_compilation)
         jax.config.update("jax_disable_most_optimizations", False)
-        forget()
         yield
         jax.config.update("jax_disable_most_optimizations", True)
-    forget()

@@ -30,7 +30,6 @@ from paircredit.training import (
     start_members,
     train,
 )
-from tests.methods.test_key_to_door_methods import quick_programs  # noqa: F401  (a fixture)
 from tests.sentences import refused
 
 TINY = NetworkSpec(filters=(2, 2), picture_width=6, trunk=(6, 5), pair_width=8, precision="float32")
@@ -336,7 +335,6 @@ class TestPresets:
 
 
 class TestKeyToDoor:
-    @pytest.mark.usefixtures("quick_programs")
     def test_members_learn_in_one_program_and_keep_their_pictures(self):
         env = KeyToDoorConfig(key_steps=4, apple_steps=6, door_steps=4, fewest_apples=19)
         envs = [env.build(), dataclasses.replace(env, mean=2.0, variance=4.0, slip=0.1).build()]

@@ -123,14 +123,15 @@ def test_a_constant_lambda_is_a2c(place, initial_lambda):
     outer = OuterLoop(learning_rate=0.0, initial_scale=0.0)
     meta = MetaLambda(inner, outer, initial_lambda=initial_lambda, network=TINY)
     fixed = A2C(inner, lambda_=initial_lambda, network=TINY)
-    learner = meta.init(jax.random.key(0), env)
-    twin = dataclasses.replace(fixed.init(jax.random.key(1), env), policy=learner.policy, value=learner.weighted_value)
+    learner = start = jax.jit(lambda key: meta.init(key, env))(jax.random.key(0))
+    twin = jax.eval_shape(lambda key: fixed.init(key, env), jax.random.key(1))
+    twin = dataclasses.replace(twin, policy=learner.policy, value=learner.weighted_value)
     learn, learn_twin = jax.jit(meta.learn), jax.jit(fixed.learn)
+    collect = jax.jit(lambda learner, key: collect_episodes(meta, learner, env, key))
     for seed in range(3):
-        trajectory = collect_episodes(meta, learner, env, jax.random.key(seed))
+        trajectory = collect(learner, jax.random.key(seed))
         learner, twin = learn(learner, trajectory)[0], learn_twin(twin, trajectory)[0]
     ours, theirs = (learner.policy, learner.weighted_value), (twin.policy, twin.value)
-    start = meta.init(jax.random.key(0), env)
     moved = jax.tree.map(lambda a, b: jnp.abs(a - b).max(), start.policy.parameters, learner.policy.parameters)
     assert max(jax.tree.leaves(moved)) > 0.01
     # ½ is the sigmoid of 0 to the last bit; other λ are rounded, and so are networks.
@@ -142,12 +143,17 @@ def test_a_constant_lambda_is_a2c(place, initial_lambda):
 @pytest.mark.parametrize("place, kind", [("dag", LambdaTable), ("key-to-door", LambdaNetwork)])
 def test_lambda_starts_near_the_same_number_everywhere(place, kind):
     env = DagConfig(depth=4).build() if place == "dag" else key_to_door()
+
+    @jax.jit
+    def started(method):
+        learner = method.init(jax.random.key(0), env)
+        trajectory = collect_episodes(method, learner, env, jax.random.key(1))
+        return learner, jax.vmap(jax.vmap(learner.weights.parameters))(trajectory.observations)
+
     for start in (0.5, 0.9):
         method = MetaLambda(InnerLoop(episodes=4), initial_lambda=start, network=TINY)
-        learner = method.init(jax.random.key(0), env)
+        learner, lambdas = started(method)
         assert isinstance(learner.weights.parameters, kind)
-        trajectory = collect_episodes(method, learner, env, jax.random.key(1))
-        lambdas = jax.vmap(jax.vmap(learner.weights.parameters))(trajectory.observations)
         np.testing.assert_allclose(lambdas, start, atol=0.01)
         assert lambdas.std() > 0
 

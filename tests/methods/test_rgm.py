@@ -189,13 +189,12 @@ def test_weights_of_1_are_monte_carlo(place):
     inner = InnerLoop(episodes=3, discount=0.9, standardise=place != "dag")
     rgm = RGM(inner, OuterLoop(initial_scale=0.0), TINY, FLAT)
     plain = HPWR(inner, jnp.ones((size, size)), TINY)
-    learner = rgm.init(jax.random.key(0), env)
-    twin = dataclasses.replace(
-        plain.init(jax.random.key(1), env), policy=learner.policy, weighted_value=learner.weighted_value
-    )
+    learner, twin = jax.jit(lambda key: (rgm.init(key, env), plain.init(key, env)))(jax.random.key(0))
+    twin = dataclasses.replace(twin, policy=learner.policy, weighted_value=learner.weighted_value)
     first, learn, learn_twin = learner, eqx.filter_jit(rgm.learn), eqx.filter_jit(plain.learn)
+    collect = jax.jit(lambda learner, key: collect_episodes(rgm, learner, env, key))
     for seed in range(2):
-        trajectory = collect_episodes(rgm, learner, env, jax.random.key(seed))
+        trajectory = collect(learner, jax.random.key(seed))
         learner, twin = learn(learner, trajectory)[0], learn_twin(twin, trajectory)[0]
     moved = jax.tree.map(lambda a, b: jnp.abs(a - b).max(), first.policy.parameters, learner.policy.parameters)
     assert max(jax.tree.leaves(moved)) > 0.01
