@@ -61,7 +61,7 @@ def quick_compilation() -> Iterator[CompilerOptions]:
 
 @pytest.fixture(scope="module")
 def real_compilation(quick_compilation: CompilerOptions) -> Iterator[None]:
-    """Programs as users get them, for tests of what an optimiser could change: equal bits, memory."""
+    """Programs as users get them: for tests of what an optimiser could change (equal bits, memory) or that run long."""
     from paircredit.training import loop
 
     with pytest.MonkeyPatch.context() as patch:
