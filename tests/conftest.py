@@ -1,9 +1,10 @@
-"""Shapes and types are checked at run time, promotions are strict, hypothesis is repeatable."""
+"""Shapes and types are checked at run time, promotions are strict, hypothesis is repeatable, compilers are quick."""
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import hypothesis
 import jax
@@ -12,8 +13,11 @@ import pytest
 
 import tests.runtime_checks  # noqa: F401  (the hook below looks it up by name)
 
-if jax.__version_info__ < (0, 11):  # a third less time in the compiler; newer versions do not know the flag
-    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_cpu_use_fusion_emitters=false"
+if jax.__version_info__ < (0, 11):  # a third less time in the compiler; newer versions do not know the flags
+    flags = " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + flags
+
+gc.set_threshold(20_000, 20, 20)  # tracing makes many objects and few cycles: a tenth of its time went to looking
 
 # Before anything imports the package: the hook rewrites modules while they are imported.
 jaxtyping.install_import_hook("paircredit", "tests.runtime_checks.checked")
@@ -21,6 +25,8 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 hypothesis.settings.register_profile("paircredit", deadline=None, derandomize=True, database=None, max_examples=30)
 hypothesis.settings.load_profile("paircredit")
+
+CompilerOptions = Callable[[], dict[str, int]]
 
 
 @pytest.fixture
@@ -40,11 +46,26 @@ def users_view() -> Iterator[None]:
         jaxtyping.config.update("jaxtyping_disable", False)
 
 
-@pytest.fixture
-def quick_compilation() -> Iterator[None]:
-    """Programs are compiled without optimisation: for those that run for milliseconds."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    try:
-        yield
-    finally:
+@pytest.fixture(autouse=True, scope="session")
+def quick_compilation() -> Iterator[CompilerOptions]:
+    """Nothing is optimised: programs of tests run for milliseconds, and would be optimised for half of all the time."""
+    from paircredit.training import loop  # not before the hook above
+
+    options = loop.compiler_options
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "compiler_options", lambda: {"xla_backend_optimization_level": 0})
+        jax.config.update("jax_disable_most_optimizations", True)
+        yield options
         jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture(scope="module")
+def real_compilation(quick_compilation: CompilerOptions) -> Iterator[None]:
+    """Programs as users get them: for tests of what an optimiser could change (equal bits, memory) or that run long."""
+    from paircredit.training import loop
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "compiler_options", quick_compilation)
+        jax.config.update("jax_disable_most_optimizations", False)
+        yield
+        jax.config.update("jax_disable_most_optimizations", True)

@@ -29,6 +29,7 @@ from paircredit.envs.key_to_door_players import (
 )
 from paircredit.types import PixelObservation, Trajectory, check_trajectory
 
+pytestmark = pytest.mark.usefixtures("real_compilation")  # 10,000 episodes run longer than they compile
 KEY = jax.random.key(0)
 EPISODES = 10_000
 

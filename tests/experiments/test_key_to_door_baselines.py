@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import jax
 import pytest
 
 from paircredit.analysis.claims import judge_all
@@ -20,15 +19,10 @@ TRAINED = ("meta-lambda", "synthetic-returns")
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """The programs run for milliseconds and are compiled without optimisation."""
     folder = tmp_path_factory.mktemp("baselines") / "runs"
     whole = make_experiment("key-to-door-baselines", "smoke")
-    jax.config.update("jax_disable_most_optimizations", True)
-    try:
-        chosen = tuple(run for run in whole.runs if run.method in TRAINED)
-        reproduce(dataclasses.replace(whole, runs=chosen), folder)
-    finally:
-        jax.config.update("jax_disable_most_optimizations", False)
+    chosen = tuple(run for run in whole.runs if run.method in TRAINED)
+    reproduce(dataclasses.replace(whole, runs=chosen), folder)
     return find_runs(folder)
 
 

@@ -12,7 +12,7 @@ from paircredit.training.loop import chunk, start
 
 
 def learners_after(updates: int, methods: Sequence[Any], env: Any) -> Any:
-    """The members' learners, stacked; use it with `quick_compilation`."""
+    """The members' learners, stacked."""
     plan = Plan(updates=updates)
     stacked, envs = stack_members(methods), stack_members([env] * len(methods))
     keys = member_keys([0] * len(methods))

@@ -30,7 +30,6 @@ from paircredit.training import (
     start_members,
     train,
 )
-from tests.methods.test_key_to_door_methods import quick_programs  # noqa: F401  (a fixture)
 from tests.sentences import refused
 
 TINY = NetworkSpec(filters=(2, 2), picture_width=6, trunk=(6, 5), pair_width=8, precision="float32")
@@ -76,7 +75,6 @@ def same(one, other, **tolerance) -> bool:
     return all(np.allclose(a, b, **tolerance) for a, b in pairs)
 
 
-@pytest.mark.usefixtures("quick_compilation")
 class TestAgainstA2C:
     def test_without_redistributed_rewards_it_is_a2c(self, dag):
         """m = 0: policy and value take the very steps of A2C."""
@@ -126,7 +124,6 @@ class TestAgainstA2C:
         np.testing.assert_allclose(one.policy.parameters.logits, two.policy.parameters.logits, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_padding_may_hold_anything(dag):
     """Two episodes are shorter; what stands behind their ends changes nothing anywhere in the learner."""
     learner, trajectory = dag
@@ -150,7 +147,6 @@ def test_padding_may_hold_anything(dag):
     assert same(*(each.predictor.parameters for each in after))
 
 
-@pytest.mark.usefixtures("quick_compilation")
 class TestCredit:
     @pytest.mark.parametrize("mix", [0.0, 0.3, 1.0])
     def test_weights_times_signal_are_the_advantages(self, dag, mix):
@@ -167,7 +163,6 @@ class TestCredit:
         assert (jnp.abs(rewards - trajectory.rewards) > 1e-3).any()
 
 
-@pytest.mark.usefixtures("quick_compilation")
 class TestPrediction:
     def test_the_loss_by_hand(self, dag):
         """Main error at the end, auxiliary error everywhere, L2 of everything; an episode counts once."""
@@ -241,7 +236,6 @@ class TestPrediction:
         assert again.largest == 99
 
 
-@pytest.mark.usefixtures("quick_compilation")
 class TestMixingByQuality:
     ACTING = {"mixing": "quality", "mix": 0.9}  # noqa: RUF012
 
@@ -341,7 +335,6 @@ class TestPresets:
 
 
 class TestKeyToDoor:
-    @pytest.mark.usefixtures("quick_programs")
     def test_members_learn_in_one_program_and_keep_their_pictures(self):
         env = KeyToDoorConfig(key_steps=4, apple_steps=6, door_steps=4, fewest_apples=19)
         envs = [env.build(), dataclasses.replace(env, mean=2.0, variance=4.0, slip=0.1).build()]

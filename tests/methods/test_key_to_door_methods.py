@@ -37,21 +37,6 @@ def environment(**settings):
     return KeyToDoorConfig(key_steps=4, apple_steps=6, door_steps=4, fewest_apples=19, **settings).build()
 
 
-@pytest.fixture(scope="module")
-def quick_programs():
-    """These programs run for milliseconds and would be optimised for many seconds."""
-    original = loop_module.compiler_options
-    programs = (loop_module.start_program, loop_module.chunk_program)
-    options = {"xla_backend_optimization_level": 0}
-    for program in programs:
-        program.cache_clear()
-    loop_module.compiler_options = lambda: options
-    yield
-    loop_module.compiler_options = original
-    for program in programs:
-        program.cache_clear()
-
-
 class TestInTheSharedLoop:
     PLAN = Plan(updates=3)
 
@@ -74,7 +59,7 @@ class TestInTheSharedLoop:
         return before, jax.device_get(state.learner), summaries
 
     @pytest.mark.parametrize("name", METHODS)
-    def test_members_with_their_own_settings_learn_in_one_program(self, name, quick_programs):
+    def test_members_with_their_own_settings_learn_in_one_program(self, name):
         envs = [environment(mean=5.0, variance=25.0), environment(mean=2.0, variance=4.0, slip=0.1)]
         methods = list(self.members(name, (1e-3, 3e-2), (1e-3, 3e-2)))
         programs = loop_module.chunk_program()._cache_size()
@@ -126,7 +111,6 @@ class SmoothValue(LinearPolicy):
         return jnp.sum(self.features(observation))
 
 
-@pytest.mark.usefixtures("quick_compilation")
 class TestMetagradient:
     """Through real updates and the real pair network; policies and values are light, generic and not at their start."""
 

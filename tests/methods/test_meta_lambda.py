@@ -115,7 +115,6 @@ def test_padding_is_never_read(batch):
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(credit))
 
 
-@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.parametrize("place, initial_lambda", [("dag", 0.5), ("dag", 0.8), ("key-to-door", 0.5)])
 def test_a_constant_lambda_is_a2c(place, initial_lambda):
     """With equal parameters at the start, three updates of policy and weighted value are those of fixed-λ A2C."""
@@ -124,14 +123,15 @@ def test_a_constant_lambda_is_a2c(place, initial_lambda):
     outer = OuterLoop(learning_rate=0.0, initial_scale=0.0)
     meta = MetaLambda(inner, outer, initial_lambda=initial_lambda, network=TINY)
     fixed = A2C(inner, lambda_=initial_lambda, network=TINY)
-    learner = meta.init(jax.random.key(0), env)
-    twin = dataclasses.replace(fixed.init(jax.random.key(1), env), policy=learner.policy, value=learner.weighted_value)
+    learner = start = jax.jit(lambda key: meta.init(key, env))(jax.random.key(0))
+    twin = jax.eval_shape(lambda key: fixed.init(key, env), jax.random.key(1))
+    twin = dataclasses.replace(twin, policy=learner.policy, value=learner.weighted_value)
     learn, learn_twin = jax.jit(meta.learn), jax.jit(fixed.learn)
+    collect = jax.jit(lambda learner, key: collect_episodes(meta, learner, env, key))
     for seed in range(3):
-        trajectory = collect_episodes(meta, learner, env, jax.random.key(seed))
+        trajectory = collect(learner, jax.random.key(seed))
         learner, twin = learn(learner, trajectory)[0], learn_twin(twin, trajectory)[0]
     ours, theirs = (learner.policy, learner.weighted_value), (twin.policy, twin.value)
-    start = meta.init(jax.random.key(0), env)
     moved = jax.tree.map(lambda a, b: jnp.abs(a - b).max(), start.policy.parameters, learner.policy.parameters)
     assert max(jax.tree.leaves(moved)) > 0.01
     # ½ is the sigmoid of 0 to the last bit; other λ are rounded, and so are networks.
@@ -143,17 +143,21 @@ def test_a_constant_lambda_is_a2c(place, initial_lambda):
 @pytest.mark.parametrize("place, kind", [("dag", LambdaTable), ("key-to-door", LambdaNetwork)])
 def test_lambda_starts_near_the_same_number_everywhere(place, kind):
     env = DagConfig(depth=4).build() if place == "dag" else key_to_door()
+
+    @jax.jit
+    def started(method):
+        learner = method.init(jax.random.key(0), env)
+        trajectory = collect_episodes(method, learner, env, jax.random.key(1))
+        return learner, jax.vmap(jax.vmap(learner.weights.parameters))(trajectory.observations)
+
     for start in (0.5, 0.9):
         method = MetaLambda(InnerLoop(episodes=4), initial_lambda=start, network=TINY)
-        learner = method.init(jax.random.key(0), env)
+        learner, lambdas = started(method)
         assert isinstance(learner.weights.parameters, kind)
-        trajectory = collect_episodes(method, learner, env, jax.random.key(1))
-        lambdas = jax.vmap(jax.vmap(learner.weights.parameters))(trajectory.observations)
         np.testing.assert_allclose(lambdas, start, atol=0.01)
         assert lambdas.std() > 0
 
 
-@pytest.mark.usefixtures("quick_compilation")
 class TestMetagradient:
     @pytest.mark.parametrize("at", ["next", "current"])
     def test_finite_differences_agree_on_tables(self, at, x64):
@@ -197,7 +201,6 @@ def test_key_to_door_presets():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("quick_compilation")
 def test_learns_in_key_to_door():
     """The shared loop, two members with rates of their own: everything moves and stays finite."""
     base = make_method("meta-lambda", "small", "key-to-door", network=TINY)
@@ -209,7 +212,6 @@ def test_learns_in_key_to_door():
     assert 0 < bias[0] <= 3e-3 * 2 and bias[1] > 2 * bias[0]
 
 
-@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.slow
 def test_values_go_on_behind_a_cut():
     """1/(1 − γ) = 10 for both value functions: truncation is not death."""

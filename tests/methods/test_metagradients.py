@@ -55,9 +55,9 @@ def build(method_class: type, settings: dict) -> Case:
     env = DagConfig(depth=4).build()
     learner = method.init(jax.random.key(1), env)
     collect = jax.jit(lambda learner, key: collect_episodes(method, learner, env, key))
-    kept = None
+    kept, learn = None, jax.jit(method.learn)
     for i in range(3):
-        learner, kept = method.learn(learner, collect(learner, jax.random.key(10 + i)))
+        learner, kept = learn(learner, collect(learner, jax.random.key(10 + i)))
     outer = method.outer_data(learner, collect(learner, jax.random.key(20)))
     arguments = (learner.weights.parameters, kept.policy.parameters, kept.policy.state, kept, outer)
     forms = jax.jit(lambda *a: (explicit_one_step(method.problem(), *a), autodiff_one_step(method.problem(), *a)))
@@ -94,7 +94,7 @@ def test_finite_differences_agree(cases, method, setting, x64):
     """With a tape, which holds fixed what the derivative holds fixed."""
     case = cases(method, setting)
     checked = check_metagradient(
-        lambda eta, tape: case.objective(case.method.problem(), eta, tape),
+        jax.jit(lambda eta, tape: case.objective(case.method.problem(), eta, tape)),
         case.eta,
         gradient=case.explicit.gradient,
         has_tape=True,
@@ -116,7 +116,8 @@ def test_detached_statistics_are_constants_of_the_metagradient(cases, method, x6
         return (plain.advantages(eta, data, None) - mean) / (deviation + 1e-8)
 
     problem = case.method.problem()._replace(advantages=advantages)
-    checked = check_metagradient(lambda eta: case.objective(problem, eta)[0], case.eta, gradient=case.explicit.gradient)
+    objective = jax.jit(lambda eta: case.objective(problem, eta)[0])
+    checked = check_metagradient(objective, case.eta, gradient=case.explicit.gradient)
     assert checked.relative_error < 1e-6
 
 

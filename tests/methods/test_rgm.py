@@ -181,7 +181,6 @@ def test_the_credit_that_is_shown_is_the_credit_that_is_given(batch):
     np.testing.assert_allclose(after.policy.parameters.logits, policy.parameters.logits, rtol=1e-5)
 
 
-@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.parametrize("place", ["dag", "key-to-door"])
 def test_weights_of_1_are_monte_carlo(place):
     """With an output layer of 0, β = 1 everywhere; the updates are those of H-PWR with weights of 1, whatever γ."""
@@ -190,13 +189,12 @@ def test_weights_of_1_are_monte_carlo(place):
     inner = InnerLoop(episodes=3, discount=0.9, standardise=place != "dag")
     rgm = RGM(inner, OuterLoop(initial_scale=0.0), TINY, FLAT)
     plain = HPWR(inner, jnp.ones((size, size)), TINY)
-    learner = rgm.init(jax.random.key(0), env)
-    twin = dataclasses.replace(
-        plain.init(jax.random.key(1), env), policy=learner.policy, weighted_value=learner.weighted_value
-    )
+    learner, twin = jax.jit(lambda key: (rgm.init(key, env), plain.init(key, env)))(jax.random.key(0))
+    twin = dataclasses.replace(twin, policy=learner.policy, weighted_value=learner.weighted_value)
     first, learn, learn_twin = learner, eqx.filter_jit(rgm.learn), eqx.filter_jit(plain.learn)
+    collect = jax.jit(lambda learner, key: collect_episodes(rgm, learner, env, key))
     for seed in range(2):
-        trajectory = collect_episodes(rgm, learner, env, jax.random.key(seed))
+        trajectory = collect(learner, jax.random.key(seed))
         learner, twin = learn(learner, trajectory)[0], learn_twin(twin, trajectory)[0]
     moved = jax.tree.map(lambda a, b: jnp.abs(a - b).max(), first.policy.parameters, learner.policy.parameters)
     assert max(jax.tree.leaves(moved)) > 0.01
@@ -205,7 +203,6 @@ def test_weights_of_1_are_monte_carlo(place):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.usefixtures("quick_compilation")
 class TestMetagradient:
     @pytest.mark.parametrize("bound", ["linear", "twice-sigmoid"])
     def test_finite_differences_agree_on_the_dag(self, bound, x64):
@@ -235,7 +232,6 @@ def test_key_to_door_presets():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("quick_compilation")
 def test_learns_in_key_to_door():
     """The shared loop, two members with rates of their own: everything moves and stays finite."""
     base = make_method("rgm", "small", "key-to-door", network=TINY, transformer=FLAT)
@@ -247,7 +243,6 @@ def test_learns_in_key_to_door():
     assert 0 < moved[0] < 1e-3 and moved[1] > 10 * moved[0]
 
 
-@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.slow
 def test_learns_a_probe():
     """The one that asks for most: the action must match the observation."""

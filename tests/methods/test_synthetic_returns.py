@@ -91,7 +91,6 @@ def test_padding_is_never_read(batch):
         np.testing.assert_array_equal(clean, dirty)
 
 
-@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.parametrize("place", ["dag", "key-to-door"])
 def test_without_weight_for_contributions_it_is_a2c(place):
     """α = 0: the same keys make the same policies and values, whatever c, g and b learn beside them."""
@@ -99,10 +98,11 @@ def test_without_weight_for_contributions_it_is_a2c(place):
     inner = InnerLoop(episodes=3, discount=0.9, standardise=place != "dag")
     method = SyntheticReturns(inner, lambda_=0.7, synthetic_weight=0.0, head_width=4, network=TINY)
     plain = A2C(inner, lambda_=0.7, network=TINY)
-    learner, twin = method.init(jax.random.key(0), env), plain.init(jax.random.key(0), env)
+    learner, twin = jax.jit(lambda key: (method.init(key, env), plain.init(key, env)))(jax.random.key(0))
     first, learn, learn_twin = learner, eqx.filter_jit(method.learn), eqx.filter_jit(plain.learn)
+    collect = jax.jit(lambda learner, key: collect_episodes(method, learner, env, key))
     for seed in range(2):
-        trajectory = collect_episodes(method, learner, env, jax.random.key(seed))
+        trajectory = collect(learner, jax.random.key(seed))
         learner, twin = learn(learner, trajectory)[0], learn_twin(twin, trajectory)[0]
     for a, b in zip(jax.tree.leaves((learner.policy, learner.value)), jax.tree.leaves(twin), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
@@ -153,19 +153,27 @@ def test_memories_keep_no_gradient():
     """The head of c learns from sums over earlier states, but the perception module hears of g and b alone."""
     env = key_to_door()
     method = SyntheticReturns(InnerLoop(episodes=2, initial_scale=1.0), head_width=4, network=TINY)
-    learner = method.init(jax.random.key(0), env)
-    model = learner.contribution.parameters
+
+    @jax.jit
+    def started(key):
+        learner = method.init(key, env)
+        return learner.contribution.parameters, collect_episodes(method, learner, env, key).observations
+
+    model, observations = started(jax.random.key(0))
     assert isinstance(model, ContributionNetwork)
-    trajectory = collect_episodes(method, learner, env, jax.random.key(1))
 
-    def total(model, name):
-        return jnp.sum(getattr(jax.vmap(jax.vmap(model))(trajectory.observations), name))
+    @jax.jit
+    def outputs_and_gradients(model):
+        """What the model says, and the gradient of the sum of each of its outputs."""
+        known, back = jax.vjp(lambda m: jax.vmap(jax.vmap(m))(observations), model)
+        zeros = jax.tree.map(jnp.zeros_like, known)
+        return known, [back(zeros._replace(**{name: jnp.ones_like(x)}))[0] for name, x in known._asdict().items()]
 
-    for name, reaches in (("later", False), ("gate", True), ("here", True)):
-        gradients = jax.jit(jax.grad(lambda m: total(m, name)))(model)  # noqa: B023
+    known, all_gradients = outputs_and_gradients(model)
+    for name, gradients in zip(known._fields, all_gradients, strict=True):
+        reaches = name != "later"
         assert (np.abs(gradients.perception.last.weight).max() > 0) == reaches
         assert np.abs(getattr(gradients, name).last.weight).max() > 0
-    known = jax.vmap(jax.vmap(model))(trajectory.observations)
     assert np.abs(known.later).max() < 0.1 and np.abs(known.here).max() < 0.1
     np.testing.assert_allclose(known.gate, 0.5, atol=0.05)
 
@@ -183,7 +191,6 @@ def test_key_to_door_presets():
         assert make_method("synthetic-returns", preset, "dag") == SyntheticReturns()
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_learns_in_key_to_door():
     base = make_method("synthetic-returns", "small", "key-to-door", network=TINY, head_width=4)
     base = dataclasses.replace(base, inner=dataclasses.replace(base.inner, episodes=2))

@@ -31,7 +31,6 @@ from paircredit.training import (
     start_members,
     train,
 )
-from paircredit.training import loop as loop_module
 from paircredit.types import Trajectory
 from tests.sentences import refused
 
@@ -50,20 +49,6 @@ TRANSPORTING = TVT(
 """A window of 2 steps and a threshold that the first reads pass: value is transported from the start."""
 
 
-@pytest.fixture(autouse=True, scope="module")
-def quick_programs():
-    """These programs run for milliseconds and would be optimised for many seconds."""
-    original = loop_module.compiler_options
-    programs = (loop_module.start_program, loop_module.chunk_program)
-    for program in programs:
-        program.cache_clear()
-    loop_module.compiler_options = lambda: {"xla_backend_optimization_level": 0}
-    yield
-    loop_module.compiler_options = original
-    for program in programs:
-        program.cache_clear()
-
-
 def generic_learner(method: TVT, env, seed: int = 0):
     """A learner no parameter of which is 0."""
     rng = np.random.default_rng(seed)
@@ -74,7 +59,20 @@ def generic_learner(method: TVT, env, seed: int = 0):
     return dataclasses.replace(learner, policy=method.inner.trained_policy(network))
 
 
-@pytest.mark.usefixtures("quick_compilation")
+@jax.jit
+def collected(learner, env, key):
+    return collect_episodes(TRANSPORTING, learner, env, key)
+
+
+@jax.jit
+def gradient_of_the_loss(method, network, trajectory):
+    return jax.grad(method.loss)(network, trajectory)
+
+
+credit_of = jax.jit(TRANSPORTING.credit)
+replayed = jax.jit(TRANSPORTING.replay)
+
+
 class TestLossesByHand:
     VALID = jnp.array([[True, True], [True, False]])
 
@@ -132,7 +130,7 @@ class TestLossesByHand:
             total += cost * float(seen(code))
             total -= np.log(chances[actions[episode, step]])
             total += 0.5 * float(network.reward_decoder(code)[0] - rewards[episode, step]) ** 2
-        loss = reconstruction_loss(network, codes, observations, actions, rewards, self.VALID, 50.0)
+        loss = jax.jit(reconstruction_loss)(network, codes, observations, actions, rewards, self.VALID, 50.0)
         np.testing.assert_allclose(loss, total / 2, rtol=1e-5)
 
     def test_gradients_are_clipped_number_by_number(self):
@@ -142,12 +140,11 @@ class TestLossesByHand:
         np.testing.assert_array_equal(gradient, [-10.0, 4.0, 10.0])
 
 
-@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.parametrize("env", [UMBRELLA, DOOR], ids=["states", "pictures"])
 def test_a_replay_thinks_what_was_thought_when_acting(env):
     learner, key = generic_learner(TRANSPORTING, env), jax.random.key(3)
-    trajectory = jax.jit(lambda learner, key: collect_episodes(TRANSPORTING, learner, env, key))(learner, key)
-    replay = jax.jit(TRANSPORTING.replay)(learner.policy.parameters, trajectory)
+    trajectory = collected(learner, env, key)
+    replay = replayed(learner.policy.parameters, trajectory)
 
     carry = TRANSPORTING.initial_carry(learner)
     act, remember = jax.jit(TRANSPORTING.policy), jax.jit(TRANSPORTING.remember)
@@ -169,18 +166,17 @@ def test_a_replay_thinks_what_was_thought_when_acting(env):
 def umbrella():
     """A learner, a batch and its replay, with transported value in it."""
     learner = generic_learner(TRANSPORTING, UMBRELLA)
-    trajectory = collect_episodes(TRANSPORTING, learner, UMBRELLA, jax.random.key(0))
-    replay = TRANSPORTING.replay(learner.policy.parameters, trajectory)
+    trajectory = collected(learner, UMBRELLA, jax.random.key(0))
+    replay = replayed(learner.policy.parameters, trajectory)
     bonus = TRANSPORTING.bonus(replay, trajectory)
     assert (np.abs(bonus).sum(axis=1) > 0.01).all() and (bonus[:, -3:] == 0).all()
     return learner, trajectory, replay, bonus
 
 
-@pytest.mark.usefixtures("quick_compilation")
 class TestTransport:
     def test_credit_is_that_of_rewards_with_the_bonus(self, umbrella):
         learner, trajectory, replay, bonus = umbrella
-        credit = TRANSPORTING.credit(learner, trajectory)
+        credit = credit_of(learner, trajectory)
         expected = jax.vmap(lambda_advantages, in_axes=(0, 0, 0, None))(
             trajectory.rewards + bonus, replay.values, jnp.where(trajectory.terminated, 0.0, 0.5), 0.8
         )
@@ -191,8 +187,10 @@ class TestTransport:
     def test_only_policy_and_value_learn_from_the_bonus(self, umbrella):
         """Neither the decoders nor what the agent is told of rewards see it."""
         learner, trajectory, replay, _ = umbrella
-        gradient = jax.jit(lambda method: jax.grad(method.loss)(learner.policy.parameters, trajectory))
-        with_it, without = gradient(TRANSPORTING), gradient(dataclasses.replace(TRANSPORTING, alpha=0.0))
+        with_it, without = (
+            gradient_of_the_loss(dataclasses.replace(TRANSPORTING, alpha=alpha), learner.policy.parameters, trajectory)
+            for alpha in (TRANSPORTING.alpha, 0.0)
+        )
         for name in ("observation_decoder", "action_decoder", "reward_decoder"):
             parts = zip(jax.tree.leaves(getattr(with_it, name)), jax.tree.leaves(getattr(without, name)), strict=True)
             for one, other in parts:
@@ -210,7 +208,7 @@ class TestTransport:
     def test_the_loss_is_the_sum_of_its_parts(self, umbrella):
         learner, trajectory, replay, _ = umbrella
         network, valid = learner.policy.parameters, trajectory.valid
-        advantages = TRANSPORTING.credit(learner, trajectory).advantages
+        advantages = credit_of(learner, trajectory).advantages
         states = trajectory.observations[:, :-1]
         code, strengths = replay.thoughts.code[:, :-1], replay.thoughts.read.strengths[:, :-1]
         before = (replay.actions[:, :-1], replay.rewards[:, :-1])
@@ -226,17 +224,16 @@ class TestTransport:
         """With a clip of 0 neither policy nor value learns; all else does."""
         learner, trajectory, _, _ = umbrella
         closed = dataclasses.replace(TRANSPORTING, clip=0.0)
-        gradient = jax.jit(jax.grad(closed.loss))(learner.policy.parameters, trajectory)
+        gradient = gradient_of_the_loss(closed, learner.policy.parameters, trajectory)
         for leaf in jax.tree.leaves((gradient.policy, gradient.value)):
             np.testing.assert_array_equal(leaf, np.zeros_like(leaf))
         assert np.abs(gradient.code.weight).max() > 1e-3
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_padding_never_leaks():
     env = dataclasses.replace(UMBRELLA, length=jnp.asarray(5))  # of 8 steps at most
     learner = generic_learner(TRANSPORTING, env)
-    trajectory = collect_episodes(TRANSPORTING, learner, env, jax.random.key(0))
+    trajectory = collected(learner, env, jax.random.key(0))
     assert trajectory.valid.sum(axis=1).tolist() == [5, 5, 5]
     behind = jnp.concatenate([jnp.zeros((3, 1), dtype=bool), ~trajectory.valid], axis=1).at[:, 5].set(False)
     poisoned = dataclasses.replace(
@@ -249,7 +246,7 @@ def test_padding_never_leaks():
     learn = jax.jit(lambda batch: TRANSPORTING.learn(learner, batch)[0].policy.parameters)
     for clean, other in zip(jax.tree.leaves(learn(trajectory)), jax.tree.leaves(learn(poisoned)), strict=True):
         np.testing.assert_allclose(clean, other, rtol=1e-4, atol=1e-6)
-    credit = jax.jit(TRANSPORTING.credit)(learner, poisoned)
+    credit = credit_of(learner, poisoned)
     assert np.isfinite(credit.advantages).all() and (credit.advantages[:, 5:] == 0).all()
 
 
@@ -321,7 +318,7 @@ class TestLearning:
         """γ = 0.9."""
         method, env = make_method("tvt", "probe"), make_environment("probe-delay")
         learner, trajectory = self.after(400, env, method, method)
-        replay = jax.vmap(lambda own, batch: method.replay(own.policy.parameters, batch))(learner, trajectory)
+        replay = jax.jit(jax.vmap(method.replay))(learner.policy.parameters, trajectory)
         np.testing.assert_allclose(replay.values[:, 0, :2], [[0.9, 1.0]] * 2, atol=0.1)
 
     def test_transport_teaches_what_lies_behind_the_horizon_of_the_discount(self):

@@ -16,7 +16,6 @@ from paircredit.networks.perception import Perception
 from paircredit.networks.prepare import prepare
 from paircredit.types import PixelObservation
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 SHAPE = Pixels(height=4, width=5, channels=3, flags=2)
 SPEC = NetworkSpec(filters=(3, 4), picture_width=7, trunk=(6, 5), precision="float32")
 LAYOUT = ("NHWC", "HWIO", "NHWC")

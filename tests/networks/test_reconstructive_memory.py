@@ -21,8 +21,6 @@ from paircredit.networks.prepare import prepare
 from paircredit.types import PixelObservation
 from tests.sentences import refused
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 KEY_TO_DOOR = EnvSpec("key-to-door", 4, Pixels(7, 11, 3, 1), 120)
 SHORT = EnvSpec("short", 3, Discrete(5), 9)
 TINY = MemorySpec(rows=40, width=4, encoder=6, controller=5, heads=2, top_reads=3, hidden=7)

@@ -17,7 +17,6 @@ from paircredit.types import PixelObservation
 from tests.networks.test_layers import SHAPE, SPEC, generic, observations
 from tests.sentences import refused
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 T, D, C = 7, 5, 4
 CAMERA = EnvSpec("camera", num_actions=3, observation=SHAPE, horizon=T)
 STATES = EnvSpec("states", num_actions=3, observation=Discrete(6), horizon=T)

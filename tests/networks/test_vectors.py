@@ -64,7 +64,7 @@ def test_every_method_acts_and_learns(name):
     assert summary["regret"].shape == () and state.trajectory.observations.shape == (1, 10, 50)
 
 
-def test_a2c_trains(quick_compilation):
+def test_a2c_trains():
     method, env = make_method("a2c", env="bsuite/catch"), make_environment("bsuite/catch")
     seen = []
     train([method], [env], [0], Plan(updates=2), 2, on_chunk=lambda chunk: seen.append(chunk.summaries["regret"]))

@@ -15,6 +15,7 @@ from paircredit.training import Plan, member_keys, stack_members, train
 from paircredit.training.loop import chunk_program
 from tests.sentences import refused
 
+pytestmark = pytest.mark.usefixtures("real_compilation")
 DAG = DagConfig(depth=4).build()
 PLAN = Plan(updates=10)
 

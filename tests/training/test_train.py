@@ -29,6 +29,7 @@ from paircredit.training.loop import chunk_program
 from paircredit.types import TimeStep
 from tests.sentences import refused
 
+pytestmark = pytest.mark.usefixtures("real_compilation")
 DAG = DagConfig(depth=4).build()
 
 

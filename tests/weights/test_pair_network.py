@@ -18,7 +18,6 @@ from paircredit.weights.pairs import NORMALISER_EPSILON, dense_pair_logits, tile
 from paircredit.weights.pairs.kernel import kernel_pair_logits
 from tests.sentences import refused
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 SPEC = NetworkSpec(filters=(2, 2), picture_width=4, trunk=(4, 5), pair_width=8, lag="scalar", precision="float32")
 STEPS = 6
 UPPER = np.triu_indices(STEPS)

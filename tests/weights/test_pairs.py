@@ -85,7 +85,6 @@ every_size = pytest.mark.parametrize("steps, channels", [(1, 8), (7, 8), (33, 8)
 """7 and 33 are no multiples of a tile; 33 and 40 are more than a block of lags, 64 more than one of channels."""
 
 
-@pytest.mark.usefixtures("quick_compilation")
 class TestOneAnswer:
     @every_mask
     @every_size
@@ -151,7 +150,6 @@ class TestOneAnswer:
                 assert_agree(slopes[name][m], each if name in OF_AN_EPISODE else each.sum(axis=0), 1e-5)
 
 
-@pytest.mark.usefixtures("quick_compilation")
 class TestTheRightAnswer:
     def test_by_the_formulas_of_the_paper(self, x64):
         """Two steps, three pairs i < j: h_ij, μ_d, σ_d, h'_ij and the output layer by loops (paper, KtD appendix).

@@ -199,20 +199,27 @@ def run_chunk(methods: PyTree, envs: PyTree, plan: Plan, state: LoopState) -> tu
     return result
 
 
-@cache
 def start_program() -> Any:
     """The compiled `start_members`; one executable per structure of its arguments."""
+    return _start_program(**compiler_options())
 
+
+def chunk_program() -> Any:
+    """The compiled `run_chunk`; one executable per structure of its arguments."""
+    return _chunk_program(**compiler_options())
+
+
+@cache
+def _start_program(**options: int) -> Any:
     def members(methods: PyTree, envs: PyTree, plan: Plan, keys: Array, weights: PyTree) -> LoopState:
         return jax.vmap(lambda m, e, k, w: start(m, e, plan, k, w))(methods, envs, keys, weights)
 
-    return jax.jit(members, static_argnames=("plan",), compiler_options=compiler_options())
+    return jax.jit(members, static_argnames=("plan",), compiler_options=options)
 
 
 @cache
-def chunk_program() -> Any:
-    """The compiled `run_chunk`; one executable per structure of its arguments."""
-    return jax.jit(chunk, static_argnames=("plan",), donate_argnames=("state",), compiler_options=compiler_options())
+def _chunk_program(**options: int) -> Any:
+    return jax.jit(chunk, static_argnames=("plan",), donate_argnames=("state",), compiler_options=options)
 
 
 def chunk(methods: PyTree, envs: PyTree, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:
@@ -228,6 +235,6 @@ def chunk(methods: PyTree, envs: PyTree, plan: Plan, state: LoopState) -> tuple[
     return jax.vmap(member)(methods, envs, state)
 
 
-def compiler_options() -> dict[str, int] | None:
+def compiler_options() -> dict[str, int]:
     """On a CPU, less time in LLVM: a third off the compilation, nothing lost at run time (docs/performance.md)."""
-    return {"xla_backend_optimization_level": 1} if jax.default_backend() == "cpu" else None
+    return {"xla_backend_optimization_level": 1} if jax.default_backend() == "cpu" else {}
