@@ -12,8 +12,8 @@ from paircredit.experiments.spec import Experiment, pick_scale
 BASELINES = ("meta-lambda", "rgm", "a2c-rr", "tvt", "synthetic-returns")
 FRAMES = 10_080_000
 """Environment steps per member at the largest scale: 5,250 updates of 16 episodes."""
-FEW_FRAMES = 640_000
-"""Of a shortened episode with small networks: 2,000 updates, for a laptop."""
+FEW_FRAMES = 960_000
+"""Of a shortened episode with small networks: 3,000 updates, for a laptop."""
 
 Grid = Mapping[str, Sequence[float]]
 """Values of settings; all combinations are tried."""
@@ -62,7 +62,7 @@ def baselines(scale: str) -> Experiment:
         scale,
         {
             "smoke": lambda: build("smoke", 2 * 320, 1, preset="small", env_settings=SHORTENED),
-            "short": lambda: build("short", FEW_FRAMES, 1, preset="small", env_settings=SHORTENED),
+            "short": lambda: build("short", FEW_FRAMES, 2, preset="small", env_settings=SHORTENED),
             "paper": lambda: build("paper", FRAMES, 5),
         },
     )
