@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from paircredit.analysis.key_to_door_results import CENTRAL, METHODS, Phases, Setting, blocks
+from paircredit.analysis.key_to_door_results import CENTRAL, METHODS, Setting
+from paircredit.analysis.key_to_door_weights import Phases, blocks
 from paircredit.runs import RunWriter
 
 EPISODES = 16

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from paircredit.analysis.claims import Verdict, judge_all
-from paircredit.analysis.key_to_door_results import CENTRAL, SEARCH, Phases, Setting
+from paircredit.analysis.key_to_door_results import CENTRAL, SEARCH, Setting
+from paircredit.analysis.key_to_door_weights import Phases
 from paircredit.runs import find_runs
 from tests.key_to_door_runs import LIKE_HANDCRAFTED, SMALL, spread, weights, write_central, write_method
 

@@ -11,25 +11,20 @@ from paircredit.analysis.key_to_door_results import (
     SEARCH,
     Curves,
     LearningRule,
-    Phases,
     Setting,
     all_curves,
-    block_means,
-    blocks,
     compare_times,
     door_reward_at,
     final_values,
     frames_text,
     frames_to,
-    handcrafted,
-    learned_weights,
     learning_rule,
-    likeness,
     method_labels,
     pick_setting,
     smoothed,
-    title,
 )
+from paircredit.analysis.key_to_door_weights import Phases, block_means, blocks, handcrafted, learned_weights, likeness
+from paircredit.analysis.shown import title
 from paircredit.analysis.statistics import Interval, difference_of_times
 from paircredit.runs import find_runs
 from tests.key_to_door_runs import EPISODES, SMALL, frames, weights, write_method

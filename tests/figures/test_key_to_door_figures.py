@@ -12,15 +12,8 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from paircredit.analysis.key_to_door_results import (
-    CENTRAL,
-    SEARCH,
-    SEARCHES,
-    SWITCHES,
-    Setting,
-    all_curves,
-    handcrafted,
-)
+from paircredit.analysis.key_to_door_results import CENTRAL, SEARCH, SEARCHES, SWITCHES, Setting, all_curves
+from paircredit.analysis.key_to_door_weights import handcrafted
 from paircredit.analysis.statistics import mean_interval
 from paircredit.figures import FIGURES, TABLES, to_svg
 from paircredit.figures.key_to_door_curves import BEST, MOST_POINTS, arrange, thinned

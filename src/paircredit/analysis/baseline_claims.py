@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from paircredit.analysis.key_to_door_claims import Order, order_of
-from paircredit.analysis.key_to_door_results import CENTRAL, CORE, LEARNED, all_curves, title, value_at
+from paircredit.analysis.key_to_door_claims import order_of
+from paircredit.analysis.key_to_door_results import CENTRAL, LEARNED, all_curves, value_at
+from paircredit.analysis.shown import CORE, title
 from paircredit.analysis.statistics import mean_difference
-from paircredit.analysis.verdicts import LEAST_SEEDS, Claim, Status
+from paircredit.analysis.verdicts import LEAST_SEEDS, Claim, Order, Status
 from paircredit.runs.read import Run
 
 HEURISTIC = ("tvt", "a2c-rr")

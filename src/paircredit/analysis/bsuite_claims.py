@@ -14,9 +14,8 @@ from paircredit.analysis.bsuite_results import (
     regret_difference,
     total_regret,
 )
-from paircredit.analysis.key_to_door_claims import Order
-from paircredit.analysis.key_to_door_results import title
-from paircredit.analysis.verdicts import LEAST_SEEDS, Claim, Status
+from paircredit.analysis.shown import title
+from paircredit.analysis.verdicts import LEAST_SEEDS, Claim, Order, Status
 from paircredit.runs.read import Run
 
 OWN = ("meta-pwtd", "meta-pwr")

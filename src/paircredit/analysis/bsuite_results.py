@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paircredit.analysis.key_to_door_results import LABELS, runs_of, title
+from paircredit.analysis.shown import in_order, runs_of, title
 from paircredit.analysis.statistics import Interval, bootstrap
 from paircredit.envs.bsuite import DOMAINS, bsuite_config
 from paircredit.envs.bsuite.discounting_chain import PAYDAYS, DiscountingChainConfig
@@ -183,7 +183,7 @@ def by_domain(runs: Sequence[Run]) -> dict[str, dict[str, Regrets]]:
 def method_labels(runs: Sequence[Run]) -> list[str]:
     """The methods of all bsuite runs, in the order in which they are shown."""
     found = {run.spec["tags"]["label"] for run in runs_of(runs, ROLE)}
-    return [label for label in LABELS if label in found] + sorted(found.difference(LABELS))
+    return in_order(found)
 
 
 @functools.lru_cache(maxsize=64)

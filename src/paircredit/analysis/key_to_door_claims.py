@@ -4,40 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
 from paircredit.analysis.key_to_door_results import (
     CENTRAL,
-    CORE,
-    FAR,
     LEARNED,
     METHODS,
-    NEAR,
     OPTIMAL,
     SEARCH,
     Curves,
     Setting,
     all_curves,
-    block_means,
     compare_times,
     final_values,
     frames_text,
     frames_to,
-    learned_weights,
     learning_rule,
-    likeness,
     pick_setting,
-    runs_of,
-    title,
 )
+from paircredit.analysis.key_to_door_weights import FAR, NEAR, block_means, learned_weights, likeness
+from paircredit.analysis.shown import CORE, runs_of, title
 from paircredit.analysis.statistics import Interval, mean_interval, median_of_times
-from paircredit.analysis.verdicts import LEAST_SEEDS, Claim, Status
+from paircredit.analysis.verdicts import LEAST_SEEDS, Claim, Order, Status
 from paircredit.runs.read import Run
-
-Order = Literal["holds", "tie", "contradicted", "open"]
-"""Of two methods; open where neither learns within the frames that both trained."""
 
 LEAST_SETTINGS = 3
 RANKED = ("h-pwr", "meta-pwr", "a2c")

@@ -13,6 +13,8 @@ from typing import Literal
 from paircredit.runs.read import Run
 
 Status = Literal["holds", "fails", "not judged"]
+Order = Literal["holds", "tie", "contradicted", "open"]
+"""Of two methods; open where neither has learned."""
 
 LEAST_SEEDS = 5
 """With fewer nothing is said about an order."""

@@ -83,7 +83,7 @@ def trained_episode(folder: Path, seed: int) -> Episode:
     """
     import jax
 
-    from paircredit.analysis.key_to_door_results import title
+    from paircredit.analysis.shown import title
     from paircredit.envs.key_to_door import KeyToDoor
     from paircredit.experiments.learners import first_settings, load_learner
     from paircredit.experiments.spec import TrainingSpec, from_json

@@ -22,7 +22,7 @@ from paircredit.analysis.bsuite_results import (
     method_labels,
     total_regret,
 )
-from paircredit.analysis.key_to_door_results import title
+from paircredit.analysis.shown import title
 from paircredit.analysis.statistics import grouped_mean_band, mean_interval
 from paircredit.figures.style import QUIET, Look, legend_above, looks, styled
 from paircredit.figures.tables import Cell, Column, Table

@@ -9,7 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from paircredit.analysis.key_to_door_results import Curves, Setting, all_curves, method_labels, title
+from paircredit.analysis.key_to_door_results import Curves, Setting, all_curves, method_labels
+from paircredit.analysis.shown import title
 from paircredit.analysis.statistics import mean_band
 from paircredit.figures.style import QUIET, Look, legend_above, looks, styled
 from paircredit.runs.read import Run

@@ -18,8 +18,8 @@ from paircredit.analysis.key_to_door_results import (
     frames_to,
     method_labels,
     pick_setting,
-    title,
 )
+from paircredit.analysis.shown import title
 from paircredit.analysis.statistics import mean_interval, median_of_times
 from paircredit.figures.style import legend_above, looks, styled
 from paircredit.figures.tables import Cell, Column, Table

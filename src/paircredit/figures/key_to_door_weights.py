@@ -14,14 +14,9 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from paircredit.analysis.key_to_door_results import (
-    LearnedWeights,
-    Phases,
-    handcrafted,
-    learned_weights,
-    pick_setting,
-    title,
-)
+from paircredit.analysis.key_to_door_results import pick_setting
+from paircredit.analysis.key_to_door_weights import LearnedWeights, Phases, handcrafted, learned_weights
+from paircredit.analysis.shown import title
 from paircredit.figures.style import QUIET, styled
 from paircredit.runs.read import Run
 

@@ -14,7 +14,8 @@ import numpy as np
 from paircredit.analysis.bsuite_results import Regrets, all_regrets
 from paircredit.analysis.claims import Verdict
 from paircredit.analysis.dag_results import learning_curves
-from paircredit.analysis.key_to_door_results import QUANTITIES, VARIANTS, all_curves, learned_weights
+from paircredit.analysis.key_to_door_results import QUANTITIES, VARIANTS, all_curves
+from paircredit.analysis.key_to_door_weights import learned_weights
 from paircredit.envs.dag import acting_states
 from paircredit.figures.bsuite_regret import thinned
 from paircredit.figures.save import figure_files
