@@ -1,0 +1,38 @@
+"""Methods as readers see them: their names and their order; and the runs that play a role."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from paircredit.runs.read import Run
+
+CORE = ("a2c", "h-pwr", "meta-pwr", "meta-pwtd")
+"""The paper's own methods, and what they are built on."""
+LABELS = (*CORE, "meta-lambda", "rgm", "a2c-rr", "tvt", "synthetic-returns")
+"""Methods in the order in which they are shown; others come behind them, by name."""
+TITLES = {
+    "a2c": "A2C",
+    "h-pwr": "H-PWR",
+    "meta-pwr": "Meta-PWR",
+    "meta-pwtd": "Meta-PWTD",
+    "meta-lambda": "Meta-λ(s)",
+    "rgm": "RGM",
+    "a2c-rr": "A2C-RR",
+    "tvt": "TVT",
+    "synthetic-returns": "Synthetic Returns",
+}
+
+
+def title(label: str) -> str:
+    """What readers call a method; a label that nobody knows is its own title."""
+    return TITLES.get(label, label)
+
+
+def runs_of(runs: Sequence[Run], role: str) -> list[Run]:
+    """The runs of a role."""
+    return [run for run in runs if run.kind == "training" and run.spec.get("tags", {}).get("role") == role]
+
+
+def in_order(labels: set[str]) -> list[str]:
+    """Labels of methods in the order in which they are shown."""
+    return [label for label in LABELS if label in labels] + sorted(labels.difference(LABELS))
