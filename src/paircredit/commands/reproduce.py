@@ -1,0 +1,63 @@
+"""`paircredit reproduce` and `resume`: the runs of experiments, and going on with what was stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import tyro
+
+from paircredit.commands.train import resumable, say_return
+
+
+@dataclasses.dataclass(frozen=True)
+class ReproduceOptions:
+    """Make the runs of an experiment of the paper, in one folder; the same command again goes on where it stopped."""
+
+    experiment: tyro.conf.Positional[str]
+    """Name of the experiment: see `paircredit list`."""
+    out: Path
+    """Folder for the runs: a new one, or that of the same experiment, left unfinished."""
+    scale: str = "short"
+    """How much of it: smoke (seconds), short (minutes), paper (as published)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ResumeOptions:
+    """Go on with what was stopped: a run, an experiment, or all of them in a folder."""
+
+    folder: tyro.conf.Positional[Path]
+    """A run folder, the folder of an experiment, or a folder with some of them."""
+
+
+def reproduce(words: list[str]) -> int:
+    """Make an experiment."""
+    options = tyro.cli(ReproduceOptions, args=words, prog="paircredit reproduce")
+    from paircredit.console import ProgressBars
+    from paircredit.experiments import make_experiment
+    from paircredit.experiments import reproduce as make_runs
+
+    experiment = make_experiment(options.experiment, options.scale)
+    title = f"{experiment.name}, scale {experiment.scale}"
+    with resumable(options.out), ProgressBars(title, len(experiment.runs)) as bars:
+        make_runs(experiment, options.out, bars)
+    print(f"The runs are in {options.out}. Next: paircredit claims {options.out} or paircredit figures {options.out}")
+    return 0
+
+
+def resume(words: list[str]) -> int:
+    """Go on."""
+    options = tyro.cli(ResumeOptions, args=words, prog="paircredit resume")
+    from paircredit.console import ProgressBars
+    from paircredit.experiments.reproduce import run_one, runs_to_resume
+    from paircredit.experiments.spec import TrainingSpec
+
+    jobs = runs_to_resume(options.folder)
+    with resumable(options.folder), ProgressBars(str(options.folder), len(jobs)) as bars:
+        for spec, folder in jobs:
+            run_one(spec, folder, bars)
+    spec, folder = jobs[0]
+    if len(jobs) == 1 and isinstance(spec, TrainingSpec):
+        return say_return(spec, folder / spec.name)
+    print(f"All runs in {options.folder} are finished.")
+    return 0

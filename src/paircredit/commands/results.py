@@ -1,0 +1,99 @@
+"""`paircredit figures`, `claims`, `report` and `digest`: what runs have to say."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import tyro
+
+from paircredit.errors import PaircreditError
+
+
+@dataclasses.dataclass(frozen=True)
+class FiguresOptions:
+    """Draw every figure and table that the runs in a folder allow, as SVG, PNG and CSV."""
+
+    folder: tyro.conf.Positional[Path]
+    """Folder with runs."""
+    out: Path | None = None
+    """New folder for the figures (default: FOLDER/figures)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ClaimsOptions:
+    """Judge the paper's claims by the runs in a folder: a verdict a line, exit code 1 when one fails."""
+
+    folder: tyro.conf.Positional[Path]
+    """Folder with runs."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportOptions:
+    """Write one self-contained HTML page: verdicts, figures, tables, provenance."""
+
+    folder: tyro.conf.Positional[Path]
+    """Folder with runs."""
+    out: Path
+    """The page; must not exist."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DigestOptions:
+    """Write a small folder with all that is worth keeping of the runs in a large one."""
+
+    folder: tyro.conf.Positional[Path]
+    """Folder with runs."""
+    out: Path
+    """Folder of the digest; must not exist."""
+
+
+def figures(words: list[str]) -> int:
+    """Draw."""
+    options = tyro.cli(FiguresOptions, args=words, prog="paircredit figures")
+    from paircredit.figures.save import save_figures
+    from paircredit.runs import find_runs
+
+    for path in save_figures(find_runs(options.folder), options.out or options.folder / "figures"):
+        print(path)
+    return 0
+
+
+def claims(words: list[str]) -> int:
+    """Judge."""
+    options = tyro.cli(ClaimsOptions, args=words, prog="paircredit claims")
+    from paircredit.analysis.claims import judge_all
+    from paircredit.runs import find_runs
+
+    verdicts = judge_all(find_runs(options.folder))
+    for verdict in verdicts:
+        print(f"{verdict.id}  {verdict.status:<10}  {verdict.measured}")
+    return 1 if any(verdict.status == "fails" for verdict in verdicts) else 0
+
+
+def report(words: list[str]) -> int:
+    """Write the page."""
+    options = tyro.cli(ReportOptions, args=words, prog="paircredit report")
+    from paircredit.analysis.claims import judge_all
+    from paircredit.report import build_report
+    from paircredit.runs import find_runs, write_file
+
+    if options.out.exists():
+        raise PaircreditError(f"{options.out} exists already; choose another file or remove it first.")
+    runs = find_runs(options.folder)
+    write_file(options.out, build_report(runs, judge_all(runs)).encode())
+    print(f"The report is {options.out}")
+    return 0
+
+
+def digest(words: list[str]) -> int:
+    """Keep what is worth keeping."""
+    options = tyro.cli(DigestOptions, args=words, prog="paircredit digest")
+    from paircredit.analysis.claims import judge_all
+    from paircredit.report.digest import write_digest
+    from paircredit.runs import find_runs
+
+    runs = find_runs(options.folder)
+    for path in write_digest(runs, judge_all(runs), options.out):
+        print(path)
+    return 0

@@ -1,0 +1,183 @@
+"""`paircredit train`: one method on one environment, whose settings are options."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import shlex
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import tyro
+
+from paircredit.errors import PaircreditError
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainOptions:
+    """Train a method on an environment; several seeds as one program."""
+
+    env: Any
+    method: Any
+    preset: str = "default"
+    """Hyperparameters to start from: see `paircredit list`."""
+    frames: int = 100_000
+    """Environment steps per seed, rounded up to whole updates."""
+    seeds: int = 5
+    """Number of seeds, trained side by side."""
+    first_seed: int = 0
+    """The first of them."""
+    protocol: Literal["online", "reset"] = "online"
+    """Online, or with resets of policy and values (frames then count all inner batches)."""
+    inner_updates: int = 16
+    """Inner updates per reset."""
+    weights: Path | None = None
+    """Start from these pair weights: a run folder, or an npz or npy file with a table |S|×|S|."""
+    freeze_weights: bool = False
+    """Do not learn the weights further."""
+    out: Path | None = None
+    """Folder of the run: a new one, or that of the same run, left unfinished (default: a new one below runs/)."""
+
+
+def run(words: list[str]) -> int:
+    """The command."""
+    from paircredit.envs import environment_config
+    from paircredit.experiments.spec import TrainingSpec
+    from paircredit.methods import make_method, preset_environment, preset_training
+
+    if words[:1] in (["-h"], ["--help"], []) or len(words) < 2 or words[1].startswith("-"):
+        if "-h" in words or "--help" in words:
+            print("usage: paircredit train ENV METHOD [OPTIONS]\n")
+            print("Names: `paircredit list`. Options: `paircredit train ENV METHOD --help`.")
+            return 0
+        raise PaircreditError("`paircredit train` needs an environment and a method: paircredit train dag meta-pwr.")
+    env_name, method_name, flags = words[0], words[1], words[2:]
+    preset = _value_of("--preset", flags) or "default"
+    default_env = environment_config(env_name, **preset_environment(preset, env_name))
+    default_method: Any = make_method(method_name, preset, env_name)
+    typed = dataclasses.make_dataclass(
+        "TrainOptions",
+        [("env", type(default_env)), ("method", type(default_method))],
+        bases=(TrainOptions,),
+        frozen=True,
+    )
+    typed.__doc__ = TrainOptions.__doc__
+    options = tyro.cli(
+        typed,
+        args=_shorten(flags, default_method),
+        prog=f"paircredit train {env_name} {method_name}",
+        default=typed(env=default_env, method=default_method, **preset_training(preset, env_name)),
+    )
+    for name, number in (
+        ("frames", options.frames),
+        ("seeds", options.seeds),
+        ("inner-updates", options.inner_updates),
+        ("method.inner.episodes", options.method.inner.episodes),
+    ):
+        if number < 1:
+            raise PaircreditError(f"--{name} is {number}, but must be at least 1.")
+    env = options.env.build()
+    batches = 1 if options.protocol == "online" else options.inner_updates + 1
+    per_update = options.method.inner.episodes * batches * env.spec.horizon
+    run_name = f"{env_name}-{method_name}-{time.strftime('%Y%m%d-%H%M%S')}".replace("/", "-")
+    out = options.out or Path("runs") / run_name
+    spec = TrainingSpec(
+        name=out.name,
+        env=env_name,
+        method=method_name,
+        updates=-(-options.frames // per_update),
+        seeds=tuple(range(options.first_seed, options.first_seed + options.seeds)),
+        env_settings=dataclasses.asdict(options.env),
+        method_settings=_differences(options.method, default_method),
+        preset=options.preset,
+        protocol=options.protocol,
+        inner_updates=options.inner_updates,
+        weights_from=None if options.weights is None else str(options.weights.resolve()),
+        learn_weights=not options.freeze_weights,
+        tags={"role": "train"},
+    )
+    return _run_training(spec, out)
+
+
+def _run_training(spec: Any, out: Path) -> int:
+    from paircredit.console import ProgressBars
+    from paircredit.experiments.reproduce import run_one
+
+    with resumable(out), ProgressBars(f"{spec.method} on {spec.env}", 1) as bars:
+        run_one(spec, out.parent, bars)
+    return say_return(spec, out)
+
+
+@contextlib.contextmanager
+def resumable(folder: Path) -> Iterator[None]:
+    """Whoever interrupts is told how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not folder.exists():
+            raise
+        raise KeyboardInterrupt(f"go on with `paircredit resume {shlex.quote(str(folder))}`") from None
+
+
+def say_return(spec: Any, out: Path) -> int:
+    """Print what a training ended with, and where it is."""
+    from paircredit.analysis.statistics import mean_interval
+    from paircredit.experiments.variants import variants_of
+    from paircredit.runs import read_run
+
+    rows = read_run(out).metrics()
+    late = [row for row in rows if row["update"] >= 0.9 * spec.updates or row["update"] == rows[-1]["update"]]
+    for variant in variants_of(spec):
+        own = [row for row in late if all(row[name] == value for name, value in variant.labels.items())]
+        by_seed = [[row["episode_return"] for row in own if row["seed"] == seed] for seed in variant.seeds]
+        means = np.array([np.mean(returns) for returns in by_seed])
+        whose = "".join(f", {name} {value}" for name, value in variant.labels.items())
+        if len(means) == 1:  # of which nobody can say how far others would lie from it
+            print(f"Return over the last tenth{whose}, one seed: {means[0]:.3f}")
+            continue
+        interval = mean_interval(means).text(".3f")
+        print(f"Return over the last tenth{whose}, mean over {len(means)} seeds with 95 % interval: {interval}")
+    print(f"The run is in {out}")
+    return 0
+
+
+def _value_of(flag: str, words: list[str]) -> str | None:
+    """The value of a flag, before anything is parsed."""
+    for index, word in enumerate(words):
+        if word.startswith(flag + "="):
+            return word.removeprefix(flag + "=")
+        if word == flag and index + 1 < len(words):
+            return words[index + 1]
+    return None
+
+
+def _shorten(words: list[str], method: Any) -> list[str]:
+    """Let --method.learning-rate stand for --method.inner.learning-rate, and so on for the inner loop."""
+    own = {field.name for field in dataclasses.fields(method)}
+    inner = {field.name for field in dataclasses.fields(method.inner)}
+    result = []
+    for word in words:
+        prefix, _, rest = word.partition("--method.")
+        name = rest.split("=")[0].replace("-", "_")
+        negated = name.removeprefix("no_")
+        short = not prefix and word.startswith("--method.") and {name, negated} & inner and name not in own
+        result.append("--method.inner." + rest if short else word)
+    return result
+
+
+def _differences(method: Any, default: Any, prefix: str = "") -> dict[str, Any]:
+    """The fields in which a method differs from its default, by dotted name."""
+    changed: dict[str, Any] = {}
+    for field in dataclasses.fields(method):
+        new, old = getattr(method, field.name), getattr(default, field.name)
+        if dataclasses.is_dataclass(new):
+            changed |= _differences(new, old, f"{prefix}{field.name}.")
+        elif new is not old and new != old:
+            if isinstance(new, float) and not math.isfinite(new):
+                raise PaircreditError(f"The setting {prefix}{field.name} is {new}; a finite number is needed.")
+            changed[f"{prefix}{field.name}"] = new
+    return changed
