@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt8
 
@@ -37,7 +38,12 @@ class PixelObservation(eqx.Module):
 
 
 class Trajectory(eqx.Module):
-    """One episode, padded to the horizon T; batches add leading axes.
+    """One episode, padded to the horizon T, or a piece of T steps of a stream of episodes; batches add leading axes.
+
+    In a piece an episode may end and another begin. Between them lies one step that is not valid, in which nothing is
+    done but to start again: before it stands the final observation of the old episode, behind it the first of the new
+    one. An end for learning alone (a life that was lost) has no such step, the game goes on. At the end of a piece an
+    episode that goes on is truncated.
 
     Attributes:
         observations: T+1 observations, `observations[t]` is S_t. Behind the end the final one is repeated.
@@ -46,7 +52,8 @@ class Trajectory(eqx.Module):
         rewards: `rewards[t]` is R_{t+1}, what followed A_t.
         terminated: the transition t → t+1 ended the episode for good.
         truncated: the episode was cut after the transition t → t+1.
-        valid: the step belongs to the episode; everything behind its end is padding.
+        valid: the step belongs to an episode; everything behind its end is padding.
+        episode: in a piece, a number per step, the same for steps of the same episode; None: one episode.
     """
 
     observations: PyTree
@@ -56,6 +63,13 @@ class Trajectory(eqx.Module):
     terminated: Bool[Array, "*batch T"]
     truncated: Bool[Array, "*batch T"]
     valid: Bool[Array, "*batch T"]
+    episode: Int[Array, "*batch T"] | None = None
+
+
+def episode_numbers(ends: Bool[Array, "*batch T"]) -> Int[Array, "*batch T"]:
+    """How many episodes of a piece ended before each step, given the steps that end one."""
+    counts = ends.astype(jnp.int32)
+    return jnp.cumsum(counts, axis=-1) - counts
 
 
 def check_trajectory(trajectory: Trajectory) -> None:

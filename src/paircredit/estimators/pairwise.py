@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from paircredit.estimators.returns import td_errors
 from paircredit.estimators.shapes import expect_shape, trajectory_length, valid_steps
@@ -18,6 +18,7 @@ def pairwise_sum(
     weights: Float[Array, "T T"],
     signal: Float[Array, " T"],
     valid: Bool[Array, " T"] | None = None,
+    episode: Int[Array, " T"] | None = None,
 ) -> Float[Array, " T"]:
     """Σ_{k=t..T−1} weights[t, k] · signal[k] for every t.
 
@@ -25,11 +26,15 @@ def pairwise_sum(
         weights: one weight per pair; entries below the diagonal are ignored.
         signal: `signal[k]` arrives with the transition k → k+1 (a reward or a TD error).
         valid: padding mask; pairs with a padded step add nothing, padded rows give 0.
+        episode: a number per step; pairs of steps with different ones add nothing.
     """
     length = trajectory_length("signal", signal)
     expect_shape("weights (one row and one column per step of the signal)", weights, (length, length))
     mask = valid_steps(valid, length)
     counted = jnp.triu(jnp.ones((length, length), dtype=bool)) & mask[:, None] & mask[None, :]
+    if episode is not None:
+        expect_shape("episode", episode, (length,))
+        counted &= episode[:, None] == episode[None, :]
     return jnp.matmul(
         jnp.where(counted, weights, 0.0),
         jnp.where(mask, signal, 0.0),

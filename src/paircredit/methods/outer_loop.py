@@ -40,19 +40,22 @@ class InnerData(eqx.Module):
 
     def pairs(self, weights: PairWeights) -> Float[Array, "B T T"]:
         """The weight of every pair."""
-        inputs = PairInputs(self.trajectory.observations, self.features, self.signal, self.trajectory.valid)
+        given = self.trajectory
+        inputs = PairInputs(given.observations, self.features, self.signal, given.valid, given.episode)
         with part("weights"):
             return jax.vmap(weights)(inputs)
 
     def weighted_sums(self, weights: PairWeights) -> Float[Array, "B T"]:
         """Σ_k w_tk · signal_k for every step."""
-        return jax.vmap(pairwise_sum)(self.pairs(weights), self.signal, self.trajectory.valid)
+        return self._sums(self.pairs(weights))
+
+    def _sums(self, pairs: Float[Array, "B T T"]) -> Float[Array, "B T"]:
+        return jax.vmap(pairwise_sum)(pairs, self.signal, self.trajectory.valid, self.trajectory.episode)
 
     def credit(self, weights: PairWeights) -> Credit:
         """What the actions of the batch are credited with."""
         pairs = self.pairs(weights)
-        sums = jax.vmap(pairwise_sum)(pairs, self.signal, self.trajectory.valid)
-        return Credit(sums - self.baseline, pairs, self.signal)
+        return Credit(self._sums(pairs) - self.baseline, pairs, self.signal)
 
 
 class OuterData(eqx.Module):

@@ -16,6 +16,7 @@ from paircredit.networks.layers import Dense
 from paircredit.networks.spec import LagEncoding, NetworkSpec
 from paircredit.weights.pairs import PairParameters, dense_pair_logits, tiled_pair_logits, whole_pair_logits
 from paircredit.weights.pairs.kernel import kernel_pair_logits
+from paircredit.weights.pairs.segmented import segmented_pair_logits
 from paircredit.weights.protocol import PairInputs
 
 OUTPUT_SCALE = 0.01
@@ -74,7 +75,7 @@ class PairNetwork(eqx.Module):
         )
 
     def __call__(self, inputs: PairInputs) -> Float[Array, "T T"]:
-        """The weights of all pairs of one episode."""
+        """The weights of all pairs of one episode, or of the episodes of one piece."""
         features = inputs.features if self.perception is None else jax.vmap(self.perception)(inputs.observations)
         if features is None or inputs.valid is None:
             raise PaircreditError("A pair network needs the features of a value network and which steps are valid.")
@@ -92,9 +93,10 @@ class PairNetwork(eqx.Module):
             shift=self.shift,
             out=self.out,
         )
-        return jax.nn.sigmoid(
-            pair_backend(self.spec.backend, self.out.dtype, self.horizon)(parameters, inputs.valid) + self.bias
-        )
+        if inputs.episode is not None:
+            return jax.nn.sigmoid(segmented_pair_logits(parameters, inputs.valid, inputs.episode) + self.bias)
+        logits = pair_backend(self.spec.backend, self.out.dtype, self.horizon)
+        return jax.nn.sigmoid(logits(parameters, inputs.valid) + self.bias)
 
 
 def lag_encoding(horizon: int, kind: LagEncoding) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import equinox as eqx
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from paircredit.types import PyTree
 
@@ -18,12 +18,14 @@ class PairInputs(eqx.Module):
         features: vectors that a value network sees in the observations, as constants.
         signal: what is going to be weighted (TD errors), for weight functions that look at it.
         valid: the steps that are no padding.
+        episode: where there may be several episodes, a number per step that tells them apart.
     """
 
     observations: PyTree
     features: Float[Array, "*batch T_plus_1 D"] | None = None
     signal: Float[Array, "*batch T"] | None = None
     valid: Bool[Array, "*batch T"] | None = None
+    episode: Int[Array, "*batch T"] | None = None
 
 
 class PairWeights(Protocol):
