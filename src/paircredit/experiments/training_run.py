@@ -33,6 +33,7 @@ from paircredit.runs.read import read_arrays, read_run
 from paircredit.runs.trees import tree_sum
 from paircredit.training import Chunk, LoopState, Plan, even_chunks, learns_weights, stack_members, states_like, train
 from paircredit.training.memory import refuse_learners_too_large
+from paircredit.training.train import refuse_pieces
 from paircredit.weights import FixedTable, SigmoidTable, handcrafted_weights
 
 LARGEST_CHUNK, LARGEST_CHUNK_OF_PICTURES = 250, 50
@@ -72,6 +73,7 @@ def run_training(
         probe=exact_return if exact else None,
     )
     methods, envs, seeds = [m.method for m in members], [m.env for m in members], [m.seed for m in members]
+    refuse_pieces(methods, envs, spec.protocol)
     refuse_learners_too_large(methods, env)
     weights = _start_weights(members, method, spec)
     stride = -(-spec.updates // METRIC_ROWS)

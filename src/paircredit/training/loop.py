@@ -27,6 +27,7 @@ from paircredit.methods.outer_loop import meta_learn
 from paircredit.methods.policy_gradient import mean_over_valid
 from paircredit.methods.protocol import Method
 from paircredit.parts import part
+from paircredit.training.pieces import collect_piece, start_actors, summary_of
 from paircredit.training.rollout import collect_episodes
 from paircredit.types import PyTree, Trajectory
 
@@ -43,11 +44,13 @@ class LoopState(eqx.Module):
         learner: the method's parameters and optimiser states.
         trajectory: the batch that the next update learns from (online), or () (reset).
         key: of everything that is still to be drawn.
+        actors: where rollouts are pieces, the actors that go on with the next one.
     """
 
     learner: PyTree
     trajectory: PyTree
     key: Key[Array, ""]
+    actors: PyTree = ()
 
 
 class Plan(eqx.Module):
@@ -81,13 +84,19 @@ def start(method: Method, env: Environment, plan: Plan, key: Key[Array, ""], wei
         learner = replace(learner, weights=replace(learner.weights, parameters=weights))
     if plan.protocol == "reset":
         return LoopState(learner, (), key)
-    return LoopState(learner, collect_episodes(method, learner, env, rollout_key), key)
+    if env.spec.whole_episodes:
+        return LoopState(learner, collect_episodes(method, learner, env, rollout_key), key)
+    actor_key, rollout_key = jax.random.split(rollout_key)
+    actors = start_actors(method, learner, env, actor_key)
+    trajectory, actors = collect_piece(method, learner, env, actors, rollout_key)
+    return LoopState(learner, trajectory, key, actors)
 
 
 def online_iteration(method: Any, env: Environment, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:
     """learn(τ_k) → collect τ_{k+1} → meta-learn from it."""
     key, rollout_key = jax.random.split(state.key)
-    summary = {"episode_return": mean_return(state.trajectory)}
+    whole = env.spec.whole_episodes
+    summary = {"episode_return": mean_return(state.trajectory)} if whole else summary_of(state.actors)
     if hasattr(env, "summarise"):
         summary |= env.summarise(state.trajectory)
     if plan.probe is not None:
@@ -95,11 +104,15 @@ def online_iteration(method: Any, env: Environment, plan: Plan, state: LoopState
     with part("learn"):
         learner, kept = method.learn(state.learner, state.trajectory)
     with part("rollout"):
-        trajectory = collect_episodes(method, learner, env, rollout_key)
+        actors = state.actors
+        if whole:
+            trajectory = collect_episodes(method, learner, env, rollout_key)
+        else:
+            trajectory, actors = collect_piece(method, learner, env, actors, rollout_key)
     if plan.learn_weights and learns_weights(method):
         with part("meta"):
             learner = meta_learn(method, learner, kept, trajectory)
-    return LoopState(learner, trajectory, key), summary
+    return LoopState(learner, trajectory, key, actors), summary
 
 
 def reset_iteration(method: Any, env: Environment, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:

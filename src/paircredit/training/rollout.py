@@ -41,8 +41,8 @@ def collect_episodes(method: Method, learner: Any, env: Environment, key: Key[Ar
         carry = jax.vmap(method.remember)(carry, actions, after.reward)
         # Behind the end the final observation stays, so that `observations[n]` of an episode of n steps is the final
         # one.
-        observation = _where(running, after.observation, observation)
-        following = _where(running, after.legal, legal)
+        observation = choose(running, after.observation, observation)
+        following = choose(running, after.legal, legal)
         recorded = (
             observation,
             following,
@@ -75,8 +75,10 @@ def _with_first(first: PyTree, following: PyTree) -> PyTree:
     return jax.tree.map(lambda x, rest: jnp.concatenate([x[None], rest]), first, following)
 
 
-def _where(mask: Array, yes: PyTree, no: PyTree) -> PyTree:
-    def choose(a: Array, b: Array) -> Array:
+def choose(mask: Array, yes: PyTree, no: PyTree) -> PyTree:
+    """By a mask over the first axis, from two trees."""
+
+    def one(a: Array, b: Array) -> Array:
         return jnp.where(mask.reshape(mask.shape + (1,) * (a.ndim - 1)), a, b)
 
-    return jax.tree.map(choose, yes, no)
+    return jax.tree.map(one, yes, no)

@@ -1,0 +1,40 @@
+"""Any environment in pieces of so many steps, for agents that do not wait for the end of an episode."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array, Int, Key
+
+from paircredit.envs.protocol import EnvSpec
+from paircredit.types import PyTree, TimeStep
+
+
+class InPieces(eqx.Module):
+    """The same environment, of which a rollout is a piece: episodes end and begin within it, or go on behind it.
+
+    Attributes:
+        env: the environment.
+        steps: of a piece.
+    """
+
+    env: Any
+    steps: int = eqx.field(static=True)
+
+    @property
+    def spec(self) -> EnvSpec:
+        """The shape of a piece."""
+        spec: EnvSpec = self.env.spec
+        return dataclasses.replace(spec, horizon=self.steps, whole_episodes=False)
+
+    def reset(self, key: Key[Array, ""]) -> tuple[PyTree, TimeStep]:
+        """As the environment does."""
+        state: tuple[PyTree, TimeStep] = self.env.reset(key)
+        return state
+
+    def step(self, key: Key[Array, ""], state: PyTree, action: Int[Array, ""]) -> tuple[PyTree, TimeStep]:
+        """As the environment does."""
+        following: tuple[PyTree, TimeStep] = self.env.step(key, state, action)
+        return following

@@ -1,0 +1,91 @@
+"""Pieces of a stream of episodes: what they look like, that actors live on, and that methods learn from them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from paircredit.envs import make_environment
+from paircredit.envs.pieces import InPieces
+from paircredit.methods import make_method, replace_dotted
+from paircredit.training import Plan, train
+from paircredit.training.pieces import collect_piece, start_actors, summary_of
+from tests.sentences import refused
+
+STEPS = 7
+
+
+def method_for(name: str, actors: int):
+    return replace_dotted(make_method(name, preset="probe"), {"inner.episodes": actors}, name)
+
+
+@pytest.fixture(scope="module")
+def pieces():
+    """Two pieces in a row of the probe that pays 1 after two steps, with the actors before, between and after."""
+    env = InPieces(make_environment("probe-delay"), STEPS)
+    method = method_for("a2c", 3)
+    learner = method.init(jax.random.key(0), env)
+
+    @jax.jit
+    def collected(key):
+        first = start_actors(method, learner, env, key)
+        one, second = collect_piece(method, learner, env, first, jax.random.key(1))
+        two, third = collect_piece(method, learner, env, second, jax.random.key(2))
+        return first, one, second, two, third
+
+    return jax.device_get(collected(jax.random.key(3)))
+
+
+def test_a_piece_holds_episodes_and_the_steps_between_them(pieces):
+    """Two steps of an episode, one to start again, and so on; the second piece goes on where the first one stopped."""
+    _, one, _, two, _ = pieces
+    for piece, shift in ((one, 0), (two, STEPS % 3)):
+        place = (np.arange(STEPS) + shift) % 3
+        np.testing.assert_array_equal(piece.valid, [place != 2] * 3)
+        np.testing.assert_array_equal(piece.observations[:, :-1], [np.array([0, 1, 3])[place]] * 3)
+        np.testing.assert_array_equal(piece.rewards, [(place == 1).astype(float)] * 3)
+        np.testing.assert_array_equal(piece.terminated, [place == 1] * 3)
+        np.testing.assert_array_equal(piece.episode, [(np.arange(STEPS) + shift + 1) // 3 - (shift + 1) // 3] * 3)
+    assert one.truncated.nonzero()[1].tolist() == [STEPS - 1] * 3  # an episode goes on behind the first piece
+    assert not two.truncated.any()  # the second ends with the end of an episode
+    np.testing.assert_array_equal(one.observations[:, -1], two.observations[:, 0])
+
+
+def test_actors_know_what_their_episodes_were_paid(pieces):
+    first, _, second, _, third = pieces
+    assert summary_of(first) == {"episode_return": 0.0, "ended_episodes": 0.0}
+    assert summary_of(second) == {"episode_return": 1.0, "ended_episodes": 6.0}
+    assert summary_of(third) == {"episode_return": 1.0, "ended_episodes": 15.0}
+    assert third.over.all() and not second.over.any() and (third.paid == 0).all()
+
+
+def learned(name: str, probe: str, updates: int):
+    env = InPieces(make_environment(f"probe-{probe}"), 5)
+    method = method_for(name, 4)
+    return train([method] * 2, [env] * 2, [0, 1], Plan(updates=50), updates)
+
+
+@pytest.mark.parametrize("name", ["a2c", "meta-pwtd"])
+def test_values_and_actions_are_learned_from_pieces(name):
+    values = learned(name, "delay", 200).learner.value.parameters.values
+    np.testing.assert_allclose(values[:, :2], [[0.9, 1]] * 2, atol=0.02)
+    logits = learned(name, "context", 200).learner.policy.parameters.logits
+    right = jax.nn.softmax(logits)[:, jnp.arange(2), jnp.arange(2)]
+    assert (np.asarray(right) > 0.9).all()
+
+
+def test_an_episode_that_is_cut_is_worth_what_would_follow():
+    """Reward 1 for ever, cut after 4 steps of 5: v = 1 / (1 − γ) = 10 only if both cuts are bootstrapped."""
+    values = learned("a2c", "truncation", 600).learner.value.parameters.values
+    np.testing.assert_allclose(values[:, 0], [10, 10], rtol=0.03)
+
+
+def test_resets_need_whole_episodes():
+    env = InPieces(make_environment("probe-value"), 4)
+    method = make_method("a2c", preset="probe")
+    with refused("A2C needs whole episodes", "probe-value", "collected afresh"):
+        train([method], [env], [0], dataclasses.replace(Plan(), protocol="reset"), 1)
