@@ -1,4 +1,4 @@
-"""The perception module for what an environment shows: pictures, vectors, or numbered states."""
+"""The perception module for what an environment shows: pictures small or large, vectors, or numbered states."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Key
 from paircredit.envs.protocol import Discrete, Pixels, Vector
 from paircredit.networks.embedding import StateEmbedding
 from paircredit.networks.layers import Dense
+from paircredit.networks.nature import SMALLEST, NaturePerception
 from paircredit.networks.perception import Perception
 from paircredit.networks.spec import NetworkSpec
 
@@ -38,6 +39,8 @@ class VectorPerception(eqx.Module):
 
 def perception_of(key: Key[Array, ""], shown: Discrete | Pixels | Vector, spec: NetworkSpec) -> Any:
     """From one observation to a vector of `spec.trunk[1]` features."""
+    if isinstance(shown, Pixels) and min(shown.height, shown.width) >= SMALLEST:
+        return NaturePerception.random(key, shown, spec)
     if isinstance(shown, Pixels):
         return Perception.random(key, shown, spec)
     if isinstance(shown, Vector):

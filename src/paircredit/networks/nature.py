@@ -1,0 +1,76 @@
+"""The perception module for Atari: three convolutions and a dense layer (Mnih et al. 2015), as matrix products."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from paircredit.envs.protocol import Pixels
+from paircredit.networks.layers import Dense
+from paircredit.networks.spec import NetworkSpec, Precision
+from paircredit.types import PixelObservation
+
+LAYERS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
+"""Filters, size and stride of the convolutions."""
+SMALLEST = 36
+"""Pixels that a picture needs each way, so that something is left behind the last one."""
+
+
+class StridedConvolution(eqx.Module):
+    """A convolution without padding, as patches times a matrix: one well-shaped product also with a member axis.
+
+    Rows of the matrix belong to (block row, block column, row in the block, column in the block, channel), where a
+    block is a square of `stride` pixels.
+    """
+
+    matrix: Dense
+    size: int = eqx.field(static=True)
+    stride: int = eqx.field(static=True)
+
+    @classmethod
+    def random(cls, key: Key[Array, ""], channels: int, filters: int, size: int, stride: int) -> StridedConvolution:
+        """Fan-in normal weights, biases of 0."""
+        return cls(Dense.random(key, size * size * channels, filters), size, stride)
+
+    def __call__(self, x: Float[Array, "H W C"]) -> Float[Array, "h w F"]:
+        """Every patch times the matrix."""
+        return self.matrix(self.patches(x))
+
+    def patches(self, x: Float[Array, "H W C"]) -> Float[Array, "h w P"]:
+        """Blocks are rearranged once; a patch is a few neighbouring ones. Pixels that fill no block are left out."""
+        s, across = self.stride, self.size // self.stride
+        rows, columns, channels = x.shape[0] // s, x.shape[1] // s, x.shape[2]
+        blocks = x[: rows * s, : columns * s].reshape(rows, s, columns, s, channels)
+        blocks = blocks.swapaxes(1, 2).reshape(rows, columns, s * s * channels)
+        high, wide = rows - across + 1, columns - across + 1
+        shifted = [blocks[i : i + high, j : j + wide] for i in range(across) for j in range(across)]
+        return jnp.concatenate(shifted, axis=-1)
+
+
+class NaturePerception(eqx.Module):
+    """conv 8×8/4 – conv 4×4/2 – conv 3×3/1 – dense, ReLU behind each (paper, Atari appendix)."""
+
+    convolutions: tuple[StridedConvolution, ...]
+    dense: Dense
+    precision: Precision = eqx.field(static=True)
+
+    @classmethod
+    def random(cls, key: Key[Array, ""], shape: Pixels, spec: NetworkSpec) -> NaturePerception:
+        """Fan-in normal weights, biases of 0; `spec.trunk[1]` features."""
+        keys = jax.random.split(key, len(LAYERS) + 1)
+        convolutions, high, wide, channels = [], shape.height, shape.width, shape.channels
+        for own, (filters, size, stride) in zip(keys, LAYERS, strict=False):
+            convolutions.append(StridedConvolution.random(own, channels, filters, size, stride))
+            high, wide, channels = (high - size) // stride + 1, (wide - size) // stride + 1, filters
+        return cls(tuple(convolutions), Dense.random(keys[-1], high * wide * channels, spec.trunk[1]), spec.precision)
+
+    def __call__(self, observation: PixelObservation) -> Float[Array, " D"]:
+        """The features of one observation."""
+        low = self.precision == "bfloat16" or (self.precision == "auto" and jax.default_backend() == "gpu")
+        dtype = jnp.dtype(jnp.bfloat16) if low else self.dense.weight.dtype
+        x = observation.pixels.astype(dtype) * jnp.asarray(1 / 255, dtype=dtype)
+        for convolution in self.convolutions:
+            x = jax.nn.relu(convolution(x))
+        return jax.nn.relu(self.dense(x.reshape(-1))).astype(self.dense.weight.dtype)

@@ -1,0 +1,61 @@
+"""The perception module for Atari against XLA's own convolutions."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from paircredit.envs.protocol import Pixels
+from paircredit.networks import NetworkSpec
+from paircredit.networks.nature import LAYERS, NaturePerception, StridedConvolution
+from paircredit.networks.perception import Perception
+from paircredit.networks.senses import perception_of
+from paircredit.types import PixelObservation
+
+
+def kernel_of(convolution: StridedConvolution, channels: int) -> jax.Array:
+    """The matrix as a kernel [size, size, channels, filters]."""
+    s, across = convolution.stride, convolution.size // convolution.stride
+    filters = convolution.matrix.weight.shape[1]
+    blocks = convolution.matrix.weight.reshape(across, across, s, s, channels, filters)
+    return blocks.transpose(0, 2, 1, 3, 4, 5).reshape(convolution.size, convolution.size, channels, filters)
+
+
+def convolved(x: jax.Array, kernel: jax.Array, stride: int) -> jax.Array:
+    return jax.lax.conv_general_dilated(
+        x[None], kernel, (stride, stride), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )[0]
+
+
+@pytest.mark.parametrize("size, stride, height, width", [(8, 4, 20, 24), (4, 2, 9, 10), (3, 1, 5, 6)])
+def test_patches_times_a_matrix_are_a_convolution(size, stride, height, width, x64):
+    convolution = StridedConvolution.random(jax.random.key(0), 3, 5, size, stride)
+    x = jax.random.normal(jax.random.key(1), (height, width, 3))
+    expected = convolved(x, kernel_of(convolution, 3), stride)
+    np.testing.assert_allclose(convolution(x), expected, rtol=1e-10, atol=1e-12)
+
+
+def test_the_module_of_the_paper(x64):
+    perception = NaturePerception.random(jax.random.key(0), Pixels(84, 84, 4, 0), NetworkSpec(trunk=(512, 512)))
+    pixels = np.random.default_rng(0).integers(0, 256, (84, 84, 4), dtype=np.uint8)
+    x, channels = jnp.asarray(pixels / 255), 4
+    for convolution, (filters, _, stride) in zip(perception.convolutions, LAYERS, strict=True):
+        x = jax.nn.relu(convolved(x, kernel_of(convolution, channels), stride))
+        channels = filters
+    assert x.shape == (7, 7, 64)
+    expected = jax.nn.relu(x.reshape(-1) @ perception.dense.weight + perception.dense.bias)
+    found = perception(PixelObservation(jnp.asarray(pixels), jnp.zeros((0,), dtype=bool)))
+    assert found.shape == (512,) and found.any()
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    sizes = [leaf.size for leaf in jax.tree.leaves(perception)]
+    assert sum(sizes) == 32 * (256 + 1) + 64 * (512 + 1) + 64 * (576 + 1) + 512 * (3136 + 1)
+
+
+def test_large_pictures_are_seen_by_it_and_small_ones_are_not():
+    def kind(side: int) -> type:
+        shown = Pixels(side, side, 4, 0)
+        return type(jax.eval_shape(lambda key: perception_of(key, shown, NetworkSpec()), jax.random.key(0)))
+
+    assert kind(84) is kind(36) is NaturePerception and kind(10) is Perception
