@@ -146,14 +146,15 @@ def _parts(stacked: Any, envs: Any, state: Any, method: Any) -> Iterator[tuple[s
     learner, trajectory = state.learner, state.trajectory
     yield "rollout", jax.vmap(collect_episodes), (stacked, learner, envs, keys)
 
-    if type(method).policy is logits_of_policy:  # an agent with memory learns as a whole
+    apart = type(method).policy is logits_of_policy and not method.network.shared
+    if apart:  # an agent with memory, or one network for policy and value, learns as a whole
         advantages = jnp.zeros_like(trajectory.rewards) + 0.1
         yield (
             "policy",
             jax.vmap(lambda m, p, t, a: m.inner.improve_policy(p, t, a)),
             (stacked, learner.policy, trajectory, advantages),
         )
-    values = [getattr(learner, name) for name in _VALUES if hasattr(learner, name)]
+    values = [getattr(learner, name) for name in _VALUES if getattr(learner, name, None) is not None]
     if values:
         yield (
             "values",

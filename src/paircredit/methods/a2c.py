@@ -11,18 +11,18 @@ from paircredit.envs.protocol import Environment
 from paircredit.estimators import lambda_advantages, td_errors
 from paircredit.methods.acting import logits_of_policy, no_memory, nothing_to_remember
 from paircredit.methods.credit import Credit
-from paircredit.methods.inner_loop import InnerLoop, Trained
+from paircredit.methods.inner_loop import InnerLoop, Trained, critic_of
 from paircredit.methods.policy_gradient import over_steps
-from paircredit.networks import NetworkSpec, policy_for, value_for
+from paircredit.networks import NetworkSpec, policy_and_value_for
 from paircredit.types import Trajectory
 from paircredit.weights import exponential_weights
 
 
 class A2CLearner(eqx.Module):
-    """Policy θ and the value function of the regular return."""
+    """Policy θ and the value function of the regular return (None where the policy's network has it)."""
 
     policy: Trained
-    value: Trained
+    value: Trained | None
 
 
 class A2C(eqx.Module):
@@ -46,16 +46,17 @@ class A2C(eqx.Module):
 
     def init(self, key: Key[Array, ""], env: Environment) -> A2CLearner:
         """A nearly uniform policy and a fresh value function."""
-        policy = policy_for(key, env.spec, self.network, self.inner.initial_scale)
-        value = value_for(jax.random.fold_in(key, 1), env.spec, self.network)
-        return A2CLearner(self.inner.trained_policy(policy), self.inner.trained_value(value))
+        policy, value = policy_and_value_for(
+            key, jax.random.fold_in(key, 1), env.spec, self.network, self.inner.initial_scale
+        )
+        trained = None if value is None else self.inner.trained_value(value)
+        return A2CLearner(self.inner.trained_policy(policy), trained)
 
     def learn(self, learner: A2CLearner, trajectory: Trajectory) -> tuple[A2CLearner, tuple[()]]:
         """One step of the policy along λ-advantages, one step of the value towards λ-returns."""
         advantages, values = self._advantages(learner, trajectory)
-        policy = self.inner.improve_policy(learner.policy, trajectory, self.inner.prepare(advantages, trajectory))
-        value = self.inner.improve_value(learner.value, trajectory, advantages + values[:, :-1])
-        return A2CLearner(policy, value), ()
+        prepared, targets = self.inner.prepare(advantages, trajectory), advantages + values[:, :-1]
+        return A2CLearner(*self.inner.improve_both(learner.policy, learner.value, trajectory, prepared, targets)), ()
 
     def credit(self, learner: A2CLearner, trajectory: Trajectory) -> Credit:
         """What the actions of a batch are credited with: TD errors, weighed by (γλ)^(k−t)."""
@@ -68,7 +69,7 @@ class A2C(eqx.Module):
     def _advantages(
         self, learner: A2CLearner, trajectory: Trajectory
     ) -> tuple[Float[Array, "B T"], Float[Array, "B T_plus_1"]]:
-        values = over_steps(learner.value.parameters, trajectory.observations)
+        values = over_steps(critic_of(learner.policy, learner.value), trajectory.observations)
         advantages = jax.vmap(lambda_advantages, in_axes=(0, 0, 0, None, 0))(
             trajectory.rewards, values, self.inner.discounts(trajectory), self.lambda_, trajectory.valid
         )

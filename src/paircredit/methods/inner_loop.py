@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -30,6 +30,11 @@ class Trained(eqx.Module):
         return Trained(apply_updates(self.parameters, updates), state)
 
 
+def critic_of(policy: Trained, value: Trained | None) -> Any:
+    """The value function, which may be a part of the policy's network."""
+    return policy.parameters.critic if value is None else value.parameters
+
+
 class InnerLoop(eqx.Module):
     """Hyperparameters of policy and value learning."""
 
@@ -49,6 +54,8 @@ class InnerLoop(eqx.Module):
     """Added inside the root of Adam; bounds the derivative of a step at gradients near 0 (our switch)."""
     clip_norm: float | None = None
     """Largest global norm of a gradient; none on the DAG (paper: 0.5 on Atari)."""
+    value_cost: float = 0.5
+    """Weight of the squared error of the values, where they are trained together with the policy (paper, Atari)."""
     initial_scale: float = 0.01
     """Deviation of the initial policy logits (the paper says random; our choice, see docs/reproduction.md)."""
     episodes: int = eqx.field(static=True, default=8)
@@ -126,15 +133,36 @@ class InnerLoop(eqx.Module):
             statistics_of=None if self.differentiate_statistics else statistics_of,
         )
 
-    def policy_loss(self, policy: Callable, trajectory: Trajectory, advantages: Array) -> Float[Array, ""]:
-        """What the policy descends."""
-        return policy_gradient_loss(policy, trajectory, advantages, self.entropy_cost)
+    def policy_loss(
+        self, policy: Any, trajectory: Trajectory, advantages: Array, targets: Array | None = None
+    ) -> Float[Array, ""]:
+        """What the policy descends; with targets the value function on the same network, too."""
+        loss = policy_gradient_loss(policy, trajectory, advantages, self.entropy_cost)
+        if targets is None:
+            return loss
+        errors = over_steps(policy.critic, trajectory.observations)[:, :-1] - jax.lax.stop_gradient(targets)
+        return loss + self.value_cost * mean_over_valid(jnp.square(errors), trajectory.valid)
 
-    def improve_policy(self, policy: Trained, trajectory: Trajectory, advantages: Array) -> Trained:
+    def improve_policy(
+        self, policy: Trained, trajectory: Trajectory, advantages: Array, targets: Array | None = None
+    ) -> Trained:
         """θ → θ' on one batch."""
         with part("policy"):
-            gradients = jax.grad(self.policy_loss)(policy.parameters, trajectory, advantages)
+            gradients = jax.grad(self.policy_loss)(policy.parameters, trajectory, advantages, targets)
             return policy.step(self.policy_optimiser, gradients)
+
+    def improve_both(
+        self,
+        policy: Trained,
+        value: Trained | None,
+        trajectory: Trajectory,
+        advantages: Float[Array, "B T"],
+        targets: Float[Array, "B T"],
+    ) -> tuple[Trained, Trained | None]:
+        """Policy and value function, each for itself, or both at once where they are one network."""
+        if value is None:
+            return self.improve_policy(policy, trajectory, advantages, targets), None
+        return self.improve_policy(policy, trajectory, advantages), self.improve_value(value, trajectory, targets)
 
     def improve_value(self, value: Trained, trajectory: Trajectory, targets: Float[Array, "B T"]) -> Trained:
         """One step of the squared error between values and targets (constants).

@@ -15,18 +15,18 @@ from paircredit.estimators.shapes import expect_shape
 from paircredit.metagradient import MetaProblem
 from paircredit.methods.acting import logits_of_policy, no_memory, nothing_to_remember
 from paircredit.methods.credit import Credit
-from paircredit.methods.inner_loop import InnerLoop, Trained
+from paircredit.methods.inner_loop import InnerLoop, Trained, critic_of
 from paircredit.methods.outer_loop import InnerData, OuterData, OuterLoop
-from paircredit.networks import NetworkSpec, ValueTable, num_states, policy_for, value_for, values_and_features
+from paircredit.networks import NetworkSpec, ValueTable, num_states, policy_and_value_for, values_and_features
 from paircredit.types import PyTree, Trajectory
 from paircredit.weights import PairWeights, weights_for
 
 
 class MetaPWTDLearner(eqx.Module):
-    """Policy θ, the value function of the regular return, and the weights η."""
+    """Policy θ, the value function of the regular return (None where the policy's network has it), the weights η."""
 
     policy: Trained
-    value: Trained
+    value: Trained | None
     weights: Trained
 
 
@@ -54,15 +54,16 @@ class MetaPWTD(eqx.Module):
     def init(self, key: Key[Array, ""], env: Environment) -> MetaPWTDLearner:
         """A nearly uniform policy, a fresh value function (or the fixed one), and weights near ½."""
         policy_key, weights_key = jax.random.split(key)
-        policy = policy_for(policy_key, env.spec, self.network, self.inner.initial_scale)
+        policy, value = policy_and_value_for(
+            policy_key, jax.random.fold_in(key, 1), env.spec, self.network, self.inner.initial_scale
+        )
         weights = weights_for(weights_key, env.spec, self.network, self.outer.initial_scale, sees_signal=True)
-        value = value_for(jax.random.fold_in(key, 1), env.spec, self.network)
         if self.fixed_value is not None:
             expect_shape(f"The fixed value function for {env.spec.name}", self.fixed_value, (num_states(env.spec),))
             value = ValueTable(self.fixed_value)
         return MetaPWTDLearner(
             policy=self.inner.trained_policy(policy),
-            value=self.inner.trained_value(value),
+            value=None if value is None else self.inner.trained_value(value),
             weights=self.outer.trained_weights(weights),
         )
 
@@ -70,19 +71,21 @@ class MetaPWTD(eqx.Module):
         """The inner update: θ along weighted TD errors, the value function towards the regular return."""
         kept, values = self._inner_data(learner, trajectory)
         advantages = self.problem().advantages(learner.weights.parameters, kept, None)
-        policy = self.inner.improve_policy(learner.policy, trajectory, advantages)
-        value = learner.value
-        if self.fixed_value is None:
+        if self.fixed_value is not None:
+            policy, value = self.inner.improve_policy(learner.policy, trajectory, advantages), learner.value
+        else:
             returns = self.inner.regular_returns(values, trajectory)
-            value = self.inner.improve_value(value, trajectory, returns)
+            policy, value = self.inner.improve_both(learner.policy, learner.value, trajectory, advantages, returns)
         return MetaPWTDLearner(policy, value, learner.weights), kept
 
     def _inner_data(
         self, learner: MetaPWTDLearner, trajectory: Trajectory
     ) -> tuple[InnerData, Float[Array, "B T_plus_1"]]:
-        values, features = values_and_features(learner.value.parameters, trajectory.observations)
+        critic = critic_of(learner.policy, learner.value)
+        values, features = values_and_features(critic, trajectory.observations)
         errors = jax.vmap(td_errors)(trajectory.rewards, values, self.inner.discounts(trajectory), trajectory.valid)
-        return InnerData(learner.policy, trajectory, errors, jnp.zeros_like(errors), features), values
+        targets = self.inner.regular_returns(values, trajectory) if learner.value is None else None
+        return InnerData(learner.policy, trajectory, errors, jnp.zeros_like(errors), features, targets), values
 
     def credit(self, learner: MetaPWTDLearner, trajectory: Trajectory) -> Credit:
         """What the actions of a batch are credited with."""
@@ -94,11 +97,11 @@ class MetaPWTD(eqx.Module):
         def raw(weights: PairWeights, data: InnerData) -> Array:
             return data.weighted_sums(weights) - data.baseline
 
-        return self.outer.problem(self.inner, raw)
+        return self.outer.problem(self.inner, raw, lambda data: data.targets)
 
     def outer_data(self, learner: MetaPWTDLearner, trajectory: Trajectory) -> OuterData:
         """Regular advantages of a batch collected with the learner's policy."""
-        return self.outer.data(self.inner, learner.value.parameters, trajectory)
+        return self.outer.data(self.inner, critic_of(learner.policy, learner.value), trajectory)
 
     def improve_weights(self, learner: MetaPWTDLearner, gradient: PyTree) -> MetaPWTDLearner:
         """The outer update of η."""

@@ -30,6 +30,7 @@ class InnerData(eqx.Module):
         signal: what the pair weights weigh: rewards or TD errors.
         baseline: what is subtracted from the weighted sum.
         features: what a pair network sees of the observations, or None.
+        targets: of a value function that is trained together with the policy, or None.
     """
 
     policy: Trained
@@ -37,6 +38,7 @@ class InnerData(eqx.Module):
     signal: Float[Array, "B T"]
     baseline: Float[Array, "B T"]
     features: Float[Array, "B T_plus_1 D"] | None
+    targets: Float[Array, "B T"] | None = None
 
     def pairs(self, weights: PairWeights) -> Float[Array, "B T T"]:
         """The weight of every pair."""
@@ -100,13 +102,19 @@ class OuterLoop(eqx.Module):
         )
         return OuterData(trajectory, inner.prepare(advantages, trajectory))
 
-    def problem(self, inner: InnerLoop, raw: Callable[[PyTree, Any], Array]) -> MetaProblem:
+    def problem(
+        self,
+        inner: InnerLoop,
+        raw: Callable[[PyTree, Any], Array],
+        targets: Callable[[Any], Array | None] = lambda data: None,
+    ) -> MetaProblem:
         """The pieces of the metagradient of a method whose η enters through its advantages.
 
         Args:
             inner: the inner loop; it standardises the advantages, if anything does.
             raw: (η, what an inner update kept) → advantages, before any standardisation. What is kept has the
                 trajectory of the update.
+            targets: what an inner update kept → targets of a value function that is trained together with the policy.
         """
 
         def advantages(eta: PyTree, data: Any, fixed: PyTree | None) -> Array:
@@ -115,7 +123,7 @@ class OuterLoop(eqx.Module):
 
         return MetaProblem(
             advantages=advantages,
-            inner_loss=lambda policy, data, psi: inner.policy_loss(policy, data.trajectory, psi),
+            inner_loss=lambda policy, data, psi: inner.policy_loss(policy, data.trajectory, psi, targets(data)),
             optimiser=inner.policy_optimiser,
             outer_loss=self.loss,
         )

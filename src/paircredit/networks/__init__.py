@@ -1,7 +1,14 @@
 """Representations of policies and value functions."""
 
-from paircredit.networks.actor_critic import PolicyNetwork, ValueNetwork
-from paircredit.networks.build import num_states, perception_for, policy_for, value_for, values_and_features
+from paircredit.networks.actor_critic import PolicyNetwork, SharedNetwork, ValueNetwork
+from paircredit.networks.build import (
+    num_states,
+    perception_for,
+    policy_and_value_for,
+    policy_for,
+    value_for,
+    values_and_features,
+)
 from paircredit.networks.contribution import ContributionNetwork, ContributionTable, contribution_for
 from paircredit.networks.memory import MemorySpec
 from paircredit.networks.reconstructive_memory import ReconstructiveMemory
@@ -23,6 +30,7 @@ __all__ = [
     "PolicyTable",
     "ReconstructiveMemory",
     "ReturnPredictor",
+    "SharedNetwork",
     "Transformer",
     "TransformerSpec",
     "ValueNetwork",
@@ -31,6 +39,7 @@ __all__ = [
     "lambda_for",
     "num_states",
     "perception_for",
+    "policy_and_value_for",
     "policy_for",
     "value_for",
     "values_and_features",

@@ -1,4 +1,4 @@
-"""Policy and value networks: a perception module and one linear layer each, nothing shared."""
+"""Policy and value networks: a perception module and one linear layer each, or one module below two layers."""
 
 from __future__ import annotations
 
@@ -32,6 +32,32 @@ class PolicyNetwork(eqx.Module):
     def __call__(self, observation: PyTree) -> Float[Array, " A"]:
         """The logits of one observation."""
         return self.head(self.perception(observation))
+
+
+class SharedNetwork(eqx.Module):
+    """Policy and value on one perception module. As a function it is the policy; `critic` is the value function."""
+
+    perception: Any
+    head: Dense
+    value_head: Dense
+
+    @classmethod
+    def random(
+        cls, key: Key[Array, ""], shape: Pixels | Vector, spec: NetworkSpec, num_actions: int, scale: float = 1.0
+    ) -> SharedNetwork:
+        """Fan-in normal weights; those of the policy's last layer times `scale`."""
+        policy = PolicyNetwork.random(key, shape, spec, num_actions, scale)
+        value_head = Dense.random(jax.random.fold_in(key, 1), spec.trunk[1], 1)
+        return cls(policy.perception, policy.head, value_head)
+
+    def __call__(self, observation: PyTree) -> Float[Array, " A"]:
+        """The logits of one observation."""
+        return self.head(self.perception(observation))
+
+    @property
+    def critic(self) -> ValueNetwork:
+        """The value function."""
+        return ValueNetwork(self.perception, self.value_head)
 
 
 class ValueNetwork(eqx.Module):

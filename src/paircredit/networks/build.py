@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import Discrete, EnvSpec
 from paircredit.errors import PaircreditError
-from paircredit.networks.actor_critic import PolicyNetwork, ValueNetwork
+from paircredit.networks.actor_critic import PolicyNetwork, SharedNetwork, ValueNetwork
 from paircredit.networks.senses import perception_of
 from paircredit.networks.spec import NetworkSpec
 from paircredit.networks.tabular import PolicyTable, ValueTable
@@ -35,9 +36,23 @@ def perception_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec) -> 
 
 def policy_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale: float) -> Any:
     """A policy close to uniform: a table of logits of deviation `scale`, or a network whose last layer is so scaled."""
+    if network.shared:
+        raise PaircreditError(
+            "network.shared is for A2C and Meta-PWTD; the other methods keep policy and value networks apart."
+        )
     if not isinstance(spec.observation, Discrete):
         return PolicyNetwork.random(key, spec.observation, network, spec.num_actions, scale)
     return PolicyTable.random(key, num_states(spec), spec.num_actions, scale)
+
+
+def policy_and_value_for(
+    key: Key[Array, ""], value_key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale: float
+) -> tuple[Any, Any]:
+    """A policy and a value function; where they share their perception, one network and None."""
+    if network.shared and not isinstance(spec.observation, Discrete):
+        return SharedNetwork.random(key, spec.observation, network, spec.num_actions, scale), None
+    apart = dataclasses.replace(network, shared=False)
+    return policy_for(key, spec, apart, scale), value_for(value_key, spec, apart)
 
 
 def value_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec) -> Any:

@@ -1,0 +1,110 @@
+"""One network for policy and value: one step for both, and metagradients that pass through it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from paircredit.envs import make_environment
+from paircredit.envs.pieces import InPieces
+from paircredit.metagradient import autodiff_one_step, check_metagradient, explicit_one_step, unrolled_objective
+from paircredit.methods import A2C, InnerLoop, MetaPWR, MetaPWTD, OuterLoop
+from paircredit.methods.policy_gradient import policy_gradient_loss
+from paircredit.networks import NetworkSpec, SharedNetwork
+from paircredit.training.pieces import collect_piece, start_actors
+from tests.sentences import refused
+
+NETWORK = NetworkSpec(trunk=(6, 5), pair_width=4, lag="sinusoidal", shared=True)
+INNER = InnerLoop(
+    learning_rate=0.05,
+    discount=0.9,
+    entropy_cost=0.01,
+    clip_norm=0.5,
+    initial_scale=1.0,
+    episodes=3,
+    optimiser="rmsprop",
+    value_cost=0.7,
+)
+
+
+@pytest.fixture(scope="module")
+def piece():
+    """A learner of Meta-PWTD on catch, two updates old, with its last piece and the one after it."""
+    with jax.enable_x64(True):
+        env = InPieces(make_environment("bsuite/catch"), 12)
+        method = MetaPWTD(INNER, OuterLoop(initial_scale=1.0, entropy_cost=0.02), NETWORK)
+        learner = method.init(jax.random.key(1), env)
+        eta = jax.tree.map(
+            lambda x: x + 0.5 * jax.random.normal(jax.random.key(x.size), x.shape), learner.weights.parameters
+        )
+        learner = dataclasses.replace(learner, weights=method.outer.trained_weights(eta))
+        collect = jax.jit(lambda learner, actors, key: collect_piece(method, learner, env, actors, key))
+        learn, actors = jax.jit(method.learn), start_actors(method, learner, env, jax.random.key(2))
+        for number in range(2):
+            trajectory, actors = collect(learner, actors, jax.random.key(10 + number))
+            before, (learner, kept) = learner, learn(learner, trajectory)
+        following, _ = collect(learner, actors, jax.random.key(20))
+        yield method, before, learner, kept, following
+
+
+def test_policy_and_value_are_one_network_with_two_heads(piece, x64):
+    _, _, learner, kept, _ = piece
+    network = learner.policy.parameters
+    assert isinstance(network, SharedNetwork) and learner.value is None
+    seen = kept.trajectory.observations[0, 0]
+    features = network.perception(seen)
+    np.testing.assert_allclose(network(seen), network.head(features))
+    np.testing.assert_allclose(network.critic(seen), network.value_head(features)[0])
+    assert kept.trajectory.episode.max() >= 1, "an episode ends within the piece"
+
+
+def test_one_step_descends_both_losses(piece, x64):
+    """RMSProp of the clipped gradient of the policy's loss plus 0.7 times the squared error of the values."""
+    method, before, after, kept, _ = piece
+    advantages = method.problem().advantages(before.weights.parameters, kept, None)
+
+    def loss(network):
+        values = jax.vmap(jax.vmap(network.critic))(kept.trajectory.observations)[:, :-1]
+        errors = jnp.where(kept.trajectory.valid, values - kept.targets, 0.0)
+        policy = policy_gradient_loss(network, kept.trajectory, advantages, INNER.entropy_cost)
+        return policy + 0.7 * jnp.sum(errors**2) / jnp.sum(kept.trajectory.valid).astype(float)
+
+    expected = before.policy.step(INNER.policy_optimiser, jax.grad(loss)(before.policy.parameters))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12), after.policy, expected)
+
+
+def test_metagradients_pass_through_the_joint_step(piece, x64):
+    method, _, learner, kept, following = piece
+    problem, outer = method.problem(), method.outer_data(learner, following)
+    arguments = (learner.weights.parameters, kept.policy.parameters, kept.policy.state, kept, outer)
+    ours, theirs = (
+        jax.jit(lambda *a, f=form: f(problem, *a))(*arguments) for form in (explicit_one_step, autodiff_one_step)
+    )
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-11 * np.abs(b).max())
+
+    def objective(eta, tape=None):
+        inner, judged = jax.tree.map(lambda x: x[None], (kept, outer))
+        return unrolled_objective(problem, eta, kept.policy.parameters, kept.policy.state, inner, judged, tape)
+
+    checked = check_metagradient(jax.jit(objective), arguments[0], gradient=ours.gradient, has_tape=True)
+    assert np.abs(checked.numeric).max() > 1e-9
+    assert checked.relative_error < 1e-5
+
+
+def test_a2c_learns_both_in_one_step(piece, x64):
+    _, _, _, kept, _ = piece
+    method = A2C(INNER, 0.95, NETWORK)
+    learner = method.init(jax.random.key(1), InPieces(make_environment("bsuite/catch"), 12))
+    after, _ = jax.jit(method.learn)(learner, kept.trajectory)
+    moved = jax.tree.map(lambda a, b: bool(np.any(a != b)), after.policy.parameters, learner.policy.parameters)
+    assert all(jax.tree.leaves(moved)) and after.value is None
+
+
+def test_other_methods_refuse_it():
+    with refused("network.shared", "A2C and Meta-PWTD"):
+        MetaPWR(network=NETWORK).init(jax.random.key(0), make_environment("bsuite/catch"))
