@@ -10,8 +10,9 @@ import dataclasses
 import re
 import tempfile
 import time
+import warnings
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -152,16 +153,21 @@ def _covered(spans: list[tuple[float, float]]) -> float:
     return total
 
 
-def _events(path: Path) -> Iterator[tuple[str, float, float]]:
+def _events(path: Path) -> list[tuple[str, float, float]]:
     """What compiled operations did on the device, by a trace of XLA's profiler."""
-    for plane in jax.profiler.ProfileData.from_file(str(path)).planes:
-        on_device = plane.name.startswith("/device:")
-        for line in plane.lines:
-            if on_device and not line.name.startswith("Stream"):  # other lines show the same again, summed up
-                continue
-            for event in line.events:
-                operation = dict(event.stats).get("hlo_op")
-                if operation is not None and not event.name.startswith("end: "):
-                    yield str(operation), event.start_ns * 1e-9, event.duration_ns * 1e-9
-                elif on_device:
-                    yield event.name, event.start_ns * 1e-9, event.duration_ns * 1e-9
+    found = []
+    with warnings.catch_warnings():  # raised while a type of the reader's is made, where an exception is fatal
+        warnings.filterwarnings("ignore", message=".*has no __module__ attribute", category=DeprecationWarning)
+        data = jax.profiler.ProfileData.from_file(str(path))
+        for plane in data.planes:
+            on_device = plane.name.startswith("/device:")
+            for line in plane.lines:
+                if on_device and not line.name.startswith("Stream"):  # other lines show the same again, summed up
+                    continue
+                for event in line.events:
+                    operation = dict(event.stats).get("hlo_op")
+                    if (operation is None and not on_device) or event.name.startswith("end: "):
+                        continue
+                    name = event.name if operation is None else str(operation)
+                    found.append((name, event.start_ns * 1e-9, event.duration_ns * 1e-9))
+    return found
