@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paircredit.bench import measure
+from paircredit.bench import compile_program, measure
 from paircredit.networks import additive_scan as module
 from paircredit.runs.provenance import provenance
 
@@ -67,7 +67,7 @@ def main() -> None:
     rows: list[dict[str, float]] = []
     if jax.default_backend() == "gpu":
         ways = [gradient(lambda *a, n=name: module.additive_scan(*a, backend=n)) for name in ("kernel", "loop")]
-        kernel = measure(ways[0], arguments, options.repeats)
+        kernel = measure(compile_program(ways[0], arguments), options.repeats)
         with jax.default_matmul_precision("highest"):
             found, expected = (jax.tree.map(np.asarray, jax.jit(way)(*arguments)) for way in ways)
         ratios = [np.linalg.norm(a - b) / np.linalg.norm(b) for a, b in zip(found, expected, strict=True)]
@@ -76,8 +76,10 @@ def main() -> None:
     print("unroll  ours ms  automatic ms")
     for unroll in options.unroll:
         module.unroll = lambda unroll=unroll: unroll
-        ours = measure(gradient(lambda *a: module.additive_scan(*a, backend="loop")), arguments, options.repeats)
-        automatic = measure(gradient(lambda *a, u=unroll: plain(*a, u)), arguments, options.repeats)
+        ours = measure(
+            compile_program(gradient(lambda *a: module.additive_scan(*a, backend="loop")), arguments), options.repeats
+        )
+        automatic = measure(compile_program(gradient(lambda *a, u=unroll: plain(*a, u)), arguments), options.repeats)
         rows.append({"unroll": unroll, "seconds": ours.seconds, "automatic_seconds": automatic.seconds})
         print(f"{unroll:6d}  {1e3 * ours.seconds:7.3f}  {1e3 * automatic.seconds:12.3f}", flush=True)
     if options.json:

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paircredit.bench import measure
+from paircredit.bench import compile_program, measure
 from paircredit.runs.provenance import provenance
 from paircredit.weights.network import pair_backend
 from paircredit.weights.pairs import PairParameters, dense_pair_logits
@@ -84,8 +84,8 @@ def main() -> None:
         def gradient(p: PairParameters, received: jax.Array, logits=logits) -> PairParameters:
             return jax.vjp(logits, p)[1](received)[0]
 
-        forward = measure(logits, (parameters,), options.repeats)
-        both = measure(gradient, (parameters, cotangent), options.repeats)
+        forward = measure(compile_program(logits, (parameters,)), options.repeats)
+        both = measure(compile_program(gradient, (parameters, cotangent)), options.repeats)
         difference = None
         if reference is not None:
             with jax.default_matmul_precision("highest"):

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from paircredit.bench import BenchSpec, Measurement, bench, growth, measure, training_speed
+from paircredit.bench import BenchSpec, Measurement, bench, compile_all, growth, measure, training_speed
+from paircredit.bench.measure import Program
 from paircredit.cli import main
 from tests.sentences import refused
 
@@ -28,15 +29,25 @@ TINY = BenchSpec(
 def traced(monkeypatch):
     """Functions are traced and not compiled, which takes most of the time; the clock says a second, then half of it."""
 
-    def measure_by_tracing(function, arguments, repeats, *, watched=False):
+    def trace(function, arguments):
         jax.eval_shape(function, *arguments)
-        return Measurement(1.0 / repeats, 0.5 / repeats, 3.0, 100, 10)
+        return Program(None, arguments, 3.0)
 
-    monkeypatch.setattr(training_speed, "measure", measure_by_tracing)
+    def look_at_the_clock(program, repeats, *, watched=False):
+        return Measurement(1.0 / repeats, 0.5 / repeats, program.compile_seconds, 100, 10)
+
+    monkeypatch.setattr(
+        training_speed, "compile_all", lambda all_of: {name: trace(*one) for name, one in all_of.items()}
+    )
+    monkeypatch.setattr(training_speed, "compile_program", trace)
+    monkeypatch.setattr(training_speed, "measure", look_at_the_clock)
 
 
-def test_a_function_is_measured():
-    found = measure(lambda x: jnp.sin(x).sum(), (jnp.ones((1000,)),), 3)
+def test_functions_are_compiled_side_by_side_and_measured():
+    ones = jnp.ones((1000,))
+    programs = compile_all({"sine": (lambda x: jnp.sin(x).sum(), (ones,)), "sum": (jnp.sum, (ones,))})
+    assert list(programs) == ["sine", "sum"]
+    found = measure(programs["sine"], 3)
     assert 0 < found.fastest <= found.seconds < 1 and found.compile_seconds > 0
     assert found.argument_bytes == 4000
 
@@ -49,8 +60,8 @@ def test_the_parts_of_an_update_are_timed(traced):
     json.dumps(row)
 
 
-def test_growth_changes_one_size_at_a_time(monkeypatch):
-    monkeypatch.setattr(training_speed, "bench", lambda spec, parts: {"spec": spec, "parts": parts})
+def test_growth_changes_one_size_at_a_time(monkeypatch, traced):
+    monkeypatch.setattr(training_speed, "_row", lambda spec, made, whole: {"spec": spec})
     axes = {"members": (1,), "episodes": (3,), "apple_steps": (2,), "pair_width": (4,)}
     rows = {row["axis"]: row for row in growth(TINY, axes)}
     assert {axis: row["value"] for axis, row in rows.items()} == {axis: values[0] for axis, values in axes.items()}

@@ -1,12 +1,14 @@
-"""Compiling and timing one function."""
+"""Compiling and timing functions."""
 
 from __future__ import annotations
 
 import dataclasses
+import os
 import statistics
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 import jax
 
@@ -37,18 +39,37 @@ class Measurement:
     profile: Profile | None = None
 
 
-def measure(function: Callable, arguments: tuple[Any, ...], repeats: int, *, watched: bool = False) -> Measurement:
-    """Compile a function for its arguments as the training loop is compiled, and time it, device work included.
+class Program(NamedTuple):
+    """A function that is compiled for its arguments, and how long that took."""
+
+    compiled: Any
+    arguments: tuple[Any, ...]
+    compile_seconds: float
+
+
+def compile_program(function: Callable, arguments: tuple[Any, ...]) -> Program:
+    """Compile a function for its arguments as the training loop is compiled."""
+    began = time.perf_counter()
+    compiled = jax.jit(function, compiler_options=compiler_options()).lower(*arguments).compile()
+    return Program(compiled, arguments, time.perf_counter() - began)
+
+
+def compile_all(functions: Mapping[str, tuple[Callable, tuple[Any, ...]]]) -> dict[str, Program]:
+    """Compile several functions side by side, as many at a time as there are cores."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        waiting = {name: pool.submit(compile_program, *one) for name, one in functions.items()}
+        return {name: one.result() for name, one in waiting.items()}
+
+
+def measure(program: Program, repeats: int, *, watched: bool = False) -> Measurement:
+    """Time a program, device work included.
 
     Args:
-        function: what to time.
-        arguments: of the call.
+        program: what to time.
         repeats: timed calls.
         watched: watch two more calls with a profiler.
     """
-    began = time.perf_counter()
-    compiled = jax.jit(function, compiler_options=compiler_options()).lower(*arguments).compile()
-    compile_seconds = time.perf_counter() - began
+    compiled, arguments, compile_seconds = program
     for _ in range(WARM_UPS):
         jax.block_until_ready(compiled(*arguments))
     times = []

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from paircredit.bench.measure import measure
+from paircredit.bench.measure import Measurement, compile_all, compile_program, measure
 from paircredit.bench.profile import Profile, Share
 from paircredit.envs.registry import make_environment
 from paircredit.errors import PaircreditError
@@ -68,15 +68,45 @@ def bench(spec: BenchSpec, parts: bool = True, watched: bool = False) -> dict[st
     """
     if spec.members < 1 or spec.updates < 1 or spec.repeats < 1:
         raise PaircreditError("Members, updates and repeats must be at least 1.")
+    made = _made(spec)
+    whole = measure(compile_program(*made.whole), spec.repeats, watched=watched)
+    row = _row(spec, made, whole)
+    if whole.profile is not None:
+        row["profile"] = _per_update(whole.profile, spec.updates)
+    if parts:
+        programs = compile_all({name: (function, given) for name, function, given in _parts(*made[:4])})
+        timed = {name: measure(program, spec.repeats) for name, program in programs.items()}
+        row["parts"] = {name: m.seconds for name, m in timed.items()}
+        row["parts_temporary_bytes"] = {name: m.temporary_bytes for name, m in timed.items()}
+        row["seconds_update_alone"] = timed["update alone"].seconds
+    return row
+
+
+class _Made(NamedTuple):
+    """Members and their state, ready to be trained; and the training of all, as a function and its arguments."""
+
+    stacked: Any
+    envs: Any
+    state: Any
+    method: Any
+    env: Any
+    whole: tuple[Callable, tuple[Any, ...]]
+
+
+def _made(spec: BenchSpec) -> _Made:
     env: Any = make_environment(spec.env, **spec.env_settings)
     method = replace_dotted(make_method(spec.method, spec.preset, spec.env), spec.method_settings, spec.method)
     envs, stacked = stack_members([env] * spec.members), stack_members([method] * spec.members)
     plan = Plan(updates=spec.updates)
     state = start_members(stacked, envs, plan, member_keys(range(spec.members)))
-    whole = measure(lambda m, e, s: chunk(m, e, plan, s), (stacked, envs, state), spec.repeats, watched=watched)
+    return _Made(stacked, envs, state, method, env, (lambda m, e, s: chunk(m, e, plan, s), (stacked, envs, state)))
+
+
+def _row(spec: BenchSpec, made: _Made, whole: Measurement) -> dict[str, Any]:
+    method, env = made.method, made.env
     seconds = whole.seconds / spec.updates
     frames = spec.members * method.episodes * env.spec.horizon
-    row: dict[str, Any] = {
+    return {
         "method": spec.method,
         "env": spec.env,
         "preset": spec.preset,
@@ -92,14 +122,6 @@ def bench(spec: BenchSpec, parts: bool = True, watched: bool = False) -> dict[st
         "argument_bytes": whole.argument_bytes,
         "device": {"gpu": "cuda"}.get(jax.default_backend(), jax.default_backend()),
     }
-    if whole.profile is not None:
-        row["profile"] = _per_update(whole.profile, spec.updates)
-    if parts:
-        timed = {name: measure(f, a, spec.repeats) for name, f, a in _parts(stacked, envs, state, method)}
-        row["parts"] = {name: m.seconds for name, m in timed.items()}
-        row["parts_temporary_bytes"] = {name: m.temporary_bytes for name, m in timed.items()}
-        row["seconds_update_alone"] = timed["update alone"].seconds
-    return row
 
 
 def _per_update(found: Profile, updates: int) -> dict[str, Any]:
@@ -118,23 +140,25 @@ def _per_update(found: Profile, updates: int) -> dict[str, Any]:
 
 
 def growth(spec: BenchSpec, axes: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Any]]:
-    """Time the whole with one size changed at a time.
+    """Time the whole with one size changed at a time; the sizes of an axis are compiled side by side.
 
     Args:
         spec: where to start from.
         axes: `members`, `episodes`, `apple_steps` or `pair_width`, and the values to try.
     """
+    change: dict[str, Callable[[int], BenchSpec]] = {
+        "members": lambda v: dataclasses.replace(spec, members=v),
+        "episodes": lambda v: _with_method(spec, "inner.episodes", v),
+        "pair_width": lambda v: _with_method(spec, "network.pair_width", v),
+        "apple_steps": lambda v: dataclasses.replace(spec, env_settings={**spec.env_settings, "apple_steps": v}),
+    }
     for axis, values in axes.items():
-        for value in values:
-            changed = {
-                "members": lambda v: dataclasses.replace(spec, members=v),
-                "episodes": lambda v: _with_method(spec, "inner.episodes", v),
-                "pair_width": lambda v: _with_method(spec, "network.pair_width", v),
-                "apple_steps": lambda v: dataclasses.replace(
-                    spec, env_settings={**spec.env_settings, "apple_steps": v}
-                ),
-            }[axis](value)
-            yield {"axis": axis, "value": value, **bench(changed, parts=False)}
+        specs = {str(value): change[axis](value) for value in values}
+        made = {value: _made(changed) for value, changed in specs.items()}
+        programs = compile_all({value: one.whole for value, one in made.items()})
+        for value, changed in specs.items():
+            row = _row(changed, made[value], measure(programs[value], spec.repeats))
+            yield {"axis": axis, "value": int(value), **row}
 
 
 def _with_method(spec: BenchSpec, name: str, value: Any) -> BenchSpec:
