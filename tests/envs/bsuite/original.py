@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any, NamedTuple
 
+import matplotlib
 import numpy as np
 
 CARTPOLE_FIELDS = ("x", "x_dot", "theta", "theta_dot")
@@ -104,7 +105,7 @@ def total_regret(bsuite_id: str, original: Original, episodes: list[Played]) -> 
     info = original.env.bsuite_info()
     if "total_regret" in info:
         return float(info["total_regret"])
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), matplotlib.rc_context():  # its plots set a style for the whole process
         warnings.simplefilter("ignore")
         import pandas
         from bsuite.experiments.cartpole import analysis as cartpole
