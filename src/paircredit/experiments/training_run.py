@@ -102,7 +102,7 @@ def run_training(
             at_stop = spec.learn_weights and chunk.first_update // plan.updates + 1 in stops
             if at_stop and may_be_kept(methods, chunk.state, SNAPSHOTS):
                 snapshots.append((done, weight_tables(methods, chunk.state).astype(np.float16)))
-            writer.append(_rows(chunk, members, stride, per_update, env.spec.horizon))
+            writer.append(_rows(chunk, members, stride, per_update, env.spec))
             progress.advance(count)
             progress.tell(_numbers(chunk))
             if done < spec.updates and schedule.due(chunk.state):
@@ -251,7 +251,8 @@ def _start_weights(members: list[Member], method: Method, spec: TrainingSpec) ->
     return jax.vmap(SigmoidTable)(jnp.log(clipped) - jnp.log1p(-clipped))
 
 
-def _rows(chunk: Chunk, members: list[Member], stride: int, per_update: int, horizon: int) -> list[dict[str, Any]]:
+def _rows(chunk: Chunk, members: list[Member], stride: int, per_update: int, spec: EnvSpec) -> list[dict[str, Any]]:
+    """A row per member and stride; where rollouts are pieces, nobody knows the number of episodes beforehand."""
     count = next(iter(chunk.summaries.values())).shape[1]
     rows = []
     for begin, end in itertools.pairwise(row_edges(chunk.first_update, count, stride, per_update)):
@@ -263,7 +264,9 @@ def _rows(chunk: Chunk, members: list[Member], stride: int, per_update: int, hor
         for index, member in enumerate(members):
             rows.append(
                 {"member": index, "seed": member.seed, **member.labels}
-                | {"update": update, "episodes": update * per_update, "frames": update * per_update * horizon}
+                | {"update": update}
+                | ({"episodes": update * per_update} if spec.whole_episodes else {})
+                | {"frames": update * per_update * spec.horizon}
                 | {name: rounded(float(values[index])) for name, values in means.items()}
             )
     return rows
