@@ -25,7 +25,7 @@ def replay(env, played):
 
     def step(state, row):
         begins, start_chance, hard, action, chance = row
-        fresh, first = env.start(start_chance)
+        fresh, _ = env.start(start_chance)
         if env.game.name == "seaquest":
             spawn, move, saved = hard
             game = dataclasses.replace(fresh.game, spawn_speed=spawn, move_speed=move, saved=saved)
@@ -68,3 +68,11 @@ def test_every_step_is_the_originals(game):
         assert played.ramp.max() >= (1 if STEPS < 10_000 else 3)
     if game == "seaquest":
         assert played.rewards.max() >= 5, "somebody came up with six divers"
+
+
+@pytest.mark.parametrize("game", ["asterix", "seaquest", "space_invaders"])
+def test_games_that_stay_easy_do_so_as_the_original(game):
+    env = make_environment(f"minatar/{game}", difficulty_ramping=False).env
+    played = play(game, env, STEPS, seed=12, ramping=False)
+    same(played, env)
+    assert not played.ramp.any() and played.ends.any()

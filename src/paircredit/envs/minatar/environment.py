@@ -94,9 +94,7 @@ class MinAtar(eqx.Module):
         state = MinAtarState(self.game.start(chance), jnp.zeros((), dtype=jnp.int32))
         return state, self._seen(state, jnp.zeros((), dtype=float), jnp.zeros((), dtype=bool))
 
-    def step(
-        self, key: Key[Array, ""], state: MinAtarState, action: Int[Array, ""]
-    ) -> tuple[MinAtarState, TimeStep]:
+    def step(self, key: Key[Array, ""], state: MinAtarState, action: Int[Array, ""]) -> tuple[MinAtarState, TimeStep]:
         """One transition."""
         return self.follow(state, action, jax.random.uniform(key, (1 + self.game.step_chances,), dtype=float))
 

@@ -115,9 +115,7 @@ class Seaquest:
             ramp_index=_int(0),
             shots=Shots(**_nobody(SHOTS)),
             enemy_shots=jnp.zeros((2, SIZE, SIZE), dtype=bool),
-            enemies=Enemies(
-                **_nobody(ENEMIES), wait=_ints(ENEMIES), submarine=_bools(ENEMIES), reload=_ints(ENEMIES)
-            ),
+            enemies=Enemies(**_nobody(ENEMIES), wait=_ints(ENEMIES), submarine=_bools(ENEMIES), reload=_ints(ENEMIES)),
             divers=Divers(**_nobody(DIVERS), wait=_ints(DIVERS)),
         )
 
@@ -275,7 +273,7 @@ def _swim(
 def _pick_up(
     divers: Divers, saved: Int[Array, ""], x: Int[Array, ""], y: Int[Array, ""]
 ) -> tuple[Divers, Int[Array, ""]]:
-    """Divers move; those who are at the player before or after it come aboard, the newest first, while there is room."""
+    """Divers move; who is at the player before or after it comes aboard, the newest first, while there is room."""
     moves = divers.alive & (divers.wait == 0)
     places = jnp.where(moves, divers.ahead, divers.x)
     met = divers.alive & (divers.y == y) & ((divers.x == x) | (places == x))
