@@ -118,3 +118,48 @@ def aligned(name: str, drawn: list[float], count: int) -> np.ndarray:
         assert len(drawn) in (1, count, 3 if name == "asterix" else 4)
         chance[: len(drawn)] = drawn
     return chance
+
+
+class Crowd(NamedTuple):
+    """A crowded sea, thing by thing as the original's lists have it (the newest last), and what happens there."""
+
+    player: list[int]
+    shots: list[list]
+    fish: list[list]
+    submarines: list[list]
+    divers: list[list]
+    actions: list[int]
+    observations: np.ndarray
+    rewards: np.ndarray
+    ends: np.ndarray
+
+
+def play_crowd(seed: int, steps: int) -> Crowd:
+    """So many things in so few cells that it matters who comes first; no newcomers, no end."""
+    real, some = Environment("seaquest", sticky_action_prob=0.0), np.random.default_rng(seed)
+    game, ways = real.env, some.random(3) < 0.5
+
+    def places(count: int, *waits: int) -> list[list]:
+        """In three rows and four columns, everybody in a row in the same direction, no two alike."""
+        rows, columns = some.integers(3, size=count), some.integers(3, 7, size=count)
+        each = [
+            [int(x), int(y) + 3, bool(ways[y]), *(int(some.integers(wait)) for wait in waits)]
+            for x, y in zip(columns, rows, strict=True)
+        ]
+        return [thing for place, thing in enumerate(each) if thing not in each[:place]]
+
+    game.e_fish, game.e_subs, game.divers = places(12, 3), places(6, 3, 11), places(3, 6)
+    row, column = int(some.integers(3, 6)), int(some.integers(3, 7))
+    game.f_bullets = [[column - 1, row, True], [column + 1, row, False]][:: some.choice([-1, 1])]
+    game.sub_x, game.sub_y, game.sub_or, game.diver_count = player = [5, row, True, int(some.integers(4, 7))]
+    game.e_spawn_timer = game.d_spawn_timer = 100
+    game.move_speed, game.surface = 2, False
+    start = [[list(thing) for thing in things] for things in (game.f_bullets, game.e_fish, game.e_subs, game.divers)]
+    actions, seen, rewards, ends = some.integers(6, size=steps).tolist(), [], [], []
+    for action in actions:
+        game.terminal = False
+        reward, over = real.act(action)
+        seen.append(real.state())
+        rewards.append(reward)
+        ends.append(over)
+    return Crowd(player, *start, actions, np.array(seen), np.array(rewards), np.array(ends))
