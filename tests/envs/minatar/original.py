@@ -148,8 +148,10 @@ def play_crowd(seed: int, steps: int) -> Crowd:
         ]
         return [thing for place, thing in enumerate(each) if thing not in each[:place]]
 
-    game.e_fish, game.e_subs, game.divers = places(12, 3), places(6, 3, 11), places(3, 6)
+    game.e_fish, game.e_subs = places(12, 3), places(6, 3, 11)
     row, column = int(some.integers(3, 6)), int(some.integers(3, 7))
+    # Divers meet in opposite directions only: in the same one there are thirty steps between them.
+    game.divers = [[int(some.integers(4, 7)), row, way, int(some.integers(6))] for way in (True, False)]
     game.f_bullets = [[column - 1, row, True], [column + 1, row, False]][:: some.choice([-1, 1])]
     game.sub_x, game.sub_y, game.sub_or, game.diver_count = player = [5, row, True, int(some.integers(4, 7))]
     game.e_spawn_timer = game.d_spawn_timer = 100
