@@ -10,6 +10,7 @@ that none can be optimised away. The best of the repeats counts: on a shared mac
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import json
 import os
 import time
@@ -23,6 +24,7 @@ import numpy as np
 
 from paircredit.envs import make_environment
 from paircredit.envs.minatar import GAMES
+from paircredit.runs.provenance import provenance
 
 
 def ours(game: str, count: int, steps: int, repeats: int) -> float:
@@ -89,13 +91,14 @@ def main() -> None:
         rows.append({"game": game, "ours": round(mine), "original": round(real)})
         print(f"{game:15} ours {mine / 1e6:7.3f}  original {real / 1e6:7.3f} million steps a second")
     if options.json:
-        about = {
-            "device": str(jax.devices()[0].device_kind),
-            "jax": jax.__version__,
-            "load": os.getloadavg()[0],
-            "environments": options.environments,
+        numbers = {
+            "provenance": provenance(),
+            "peers": {name: importlib.metadata.version(name) for name in ("MinAtar", "pgx")},
+            "options": {name: value for name, value in vars(options).items() if name != "json"},
+            "load": os.getloadavg(),
+            "rows": rows,
         }
-        options.json.write_text(json.dumps({**about, "games": rows}, indent=1) + "\n")
+        options.json.write_text(json.dumps(numbers, indent=1) + "\n")
 
 
 if __name__ == "__main__":
