@@ -148,7 +148,7 @@ def play_crowd(seed: int, steps: int) -> Crowd:
         ]
         return [thing for place, thing in enumerate(each) if thing not in each[:place]]
 
-    game.e_fish, game.e_subs = places(12, 3), places(6, 3, 11)
+    game.e_fish, game.e_subs = places(12, 3), places(8, 3, 3)
     row, column = int(some.integers(3, 6)), int(some.integers(3, 7))
     # Divers meet in opposite directions only: in the same one there are thirty steps between them.
     game.divers = [[int(some.integers(4, 7)), row, way, int(some.integers(6))] for way in (True, False)]
