@@ -84,7 +84,7 @@ CROWD_STEPS = 5
 
 def test_in_a_crowd_the_same_ones_are_hit():
     """Who is hit where several could be, who comes aboard when there is room for one."""
-    crowds = [play_crowd(seed, CROWD_STEPS) for seed in range(max(300, STEPS // 20))]
+    crowds = [play_crowd(seed, CROWD_STEPS) for seed in range(max(1000, STEPS // 20))]
     env = make_environment("minatar/seaquest", sticky_action_probability=0.0).env
     start, _ = env.start(jnp.zeros(0))
 
