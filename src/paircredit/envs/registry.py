@@ -10,6 +10,7 @@ from typing import Any, get_args
 from paircredit.envs.bsuite.sweep import DOMAINS
 from paircredit.envs.dag import DagConfig
 from paircredit.envs.key_to_door import KeyToDoorConfig
+from paircredit.envs.minatar import GAMES, MinAtarConfig
 from paircredit.envs.probes import ProbeConfig, ProbeKind
 from paircredit.envs.protocol import EnvConfig, Environment
 from paircredit.envs.umbrella import UmbrellaConfig
@@ -30,6 +31,8 @@ for _name, _domain in DOMAINS.items():
         functools.partial(dataclasses.replace, _domain.config),
         f"bsuite: {_domain.summary}",
     )
+for _game, _summary in GAMES.items():
+    _CONFIGS[f"minatar/{_game}"] = (functools.partial(MinAtarConfig, game=_game), f"MinAtar: {_summary}")
 
 
 def register_environment(name: str, config: Callable[..., Any], summary: str) -> None:

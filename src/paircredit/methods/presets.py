@@ -100,6 +100,42 @@ _BSUITE_PAPER: Settings = {
     "synthetic-returns:contribution_learning_rate": 3e-4,
 }
 _BSUITE: Settings = {**_BSUITE_PAPER, "network.lag": "one-hot"}
+_MINATAR_PAPER: Settings = {  # what the paper has for Atari
+    "inner.optimiser": "rmsprop",
+    "inner.learning_rate": 7e-4,
+    "inner.value_learning_rate": 7e-4,
+    "inner.second_moment_decay": 0.99,
+    "inner.epsilon": 1e-5,
+    "inner.clip_norm": 0.5,
+    "inner.discount": 0.99,
+    "inner.entropy_cost": 0.01,
+    "inner.episodes": 16,
+    "inner.standardise": True,
+    "inner.differentiate_statistics": True,
+    "inner.initial_scale": 1.0,
+    "outer.learning_rate": 3e-5,
+    "outer.clip_norm": 0.05,
+    "outer.entropy_cost": 0.01,
+    "outer.lambda_": 0.95,
+    "a2c:lambda_": 0.95,
+    "network.filters": (16, 16),
+    "network.picture_width": 128,
+    "network.trunk": (128, 128),
+    "network.pair_width": 64,
+    "network.lag": "scalar",
+}
+_MINATAR: Settings = {
+    **_MINATAR_PAPER,
+    "meta-pwtd:inner.differentiate_statistics": False,
+    "network.lag": "one-hot",
+}
+_MINATAR_SMALL: Settings = {
+    **_MINATAR,
+    "network.filters": (8, 8),
+    "network.picture_width": 64,
+    "network.trunk": (64, 64),
+    "network.pair_width": 32,
+}
 _TABLES_SMALL: Settings = {
     "network.trunk": (16, 16),
     "rgm:transformer.width": 16,
@@ -135,15 +171,15 @@ _PROBE: Settings = {
 _PRESETS: dict[str, tuple[str, dict[str, Settings]]] = {
     "default": (
         "the paper's hyperparameters, and better ones where docs/reproduction.md has the evidence",
-        {"tables": {}, "key-to-door": _KEY_TO_DOOR, "bsuite": _BSUITE},
+        {"tables": {}, "key-to-door": _KEY_TO_DOOR, "bsuite": _BSUITE, "minatar": _MINATAR},
     ),
     "paper": (
         "the paper's hyperparameters, gaps filled as docs/reproduction.md says",
-        {"tables": {}, "key-to-door": _KEY_TO_DOOR_PAPER, "bsuite": _BSUITE_PAPER},
+        {"tables": {}, "key-to-door": _KEY_TO_DOOR_PAPER, "bsuite": _BSUITE_PAPER, "minatar": _MINATAR_PAPER},
     ),
     "small": (
         "small networks, larger steps and colours that are easy to tell apart, for a laptop",
-        {"tables": _TABLES_SMALL, "key-to-door": _KEY_TO_DOOR_SMALL},
+        {"tables": _TABLES_SMALL, "key-to-door": _KEY_TO_DOOR_SMALL, "minatar": _MINATAR_SMALL},
     ),
     "probe": ("large steps and γ = 0.9, for the probe environments", {"tables": _PROBE}),
 }
@@ -158,7 +194,7 @@ _TRAINING: dict[tuple[str, str], dict[str, int]] = {
 }
 """How long and with how many seeds to train, where nobody says."""
 
-_NETWORK_ENVIRONMENTS = {"key-to-door": "key-to-door", "bsuite": "bsuite"}
+_NETWORK_ENVIRONMENTS = {name: name for name in ("key-to-door", "bsuite", "minatar")}
 """Environments (or what stands before the / in their names) that tables cannot represent, and whose settings they start
 from."""
 

@@ -1,0 +1,59 @@
+"""The settings of a MinAtar game."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal, get_args
+
+from paircredit.envs.minatar.environment import Game, MinAtar
+from paircredit.envs.minatar.ported import Asterix, Breakout, Freeway, SpaceInvaders, require_port
+from paircredit.envs.minatar.seaquest import Seaquest
+from paircredit.envs.pieces import InPieces
+from paircredit.errors import PaircreditError, unknown_name
+
+GameName = Literal["asterix", "breakout", "freeway", "seaquest", "space_invaders"]
+
+GAMES: dict[GameName, str] = {
+    "asterix": "collect gold, keep away from enemies",
+    "breakout": "keep a ball in play and break bricks with it",
+    "freeway": "cross a road of eight lanes again and again",
+    "seaquest": "shoot fish and submarines, save divers, mind the oxygen",
+    "space_invaders": "shoot aliens before they arrive",
+}
+"""The games and one line about each."""
+
+
+@dataclasses.dataclass(frozen=True)
+class MinAtarConfig:
+    """A game of MinAtar, in pieces."""
+
+    game: GameName = "breakout"
+    """Which of the five."""
+    sticky_action_probability: float = 0.1
+    """Probability that the last action is repeated (the original's default)."""
+    difficulty_ramping: bool = True
+    """Asterix, Seaquest and Space Invaders become harder with time (the original's default)."""
+    steps: int = 20
+    """Steps of a piece (paper, Atari: rollouts of 20 steps)."""
+
+    def build(self) -> InPieces:
+        """The game; refuses bad settings, and says what to install where something is missing."""
+        if self.game not in get_args(GameName):
+            raise unknown_name("MinAtar game", self.game, get_args(GameName))
+        if not 0 <= self.sticky_action_probability <= 1:
+            raise PaircreditError(
+                f"sticky_action_probability is {self.sticky_action_probability}, but is a probability: 0 to 1."
+            )
+        if self.steps < 1:
+            raise PaircreditError(f"steps is {self.steps}, but a piece has at least 1.")
+        return InPieces(MinAtar(self.sticky_action_probability, self._rules()), self.steps)
+
+    def _rules(self) -> Game:
+        if self.game == "seaquest":
+            return Seaquest(self.difficulty_ramping)
+        require_port(self.game)
+        if self.game == "asterix":
+            return Asterix(self.difficulty_ramping)
+        if self.game == "space_invaders":
+            return SpaceInvaders(self.difficulty_ramping)
+        return Breakout() if self.game == "breakout" else Freeway()

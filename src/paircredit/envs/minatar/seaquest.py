@@ -1,0 +1,356 @@
+"""Seaquest: the original's rules, for the device.
+
+Things of a kind lie in a short buffer, the newest first; a new one pushes the others back, and what falls off the end
+has long left the picture. The order is that of the original's lists, which decides who is hit where several could be.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import ClassVar, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from paircredit.envs.minatar.environment import SIZE, whole_number
+
+ENEMIES, SHOTS, DIVERS = 32, 3, 3
+"""Enemies cross in 30 steps or more and come one a step at most; own bullets and divers are two at most."""
+FULL_OXYGEN = 200
+FULL_BOAT = 6
+"""Divers that fit in."""
+FIRST_SPAWN_SPEED, FIRST_MOVE_SPEED = 20, 5
+DIVER_EVERY, DIVER_MOVES_EVERY = 30, 5
+RELOAD, ENEMY_RELOAD = 5, 10
+ROWS = SIZE - 2
+"""Of water: below the surface, above the gauges."""
+
+Thing = TypeVar("Thing", bound="Shots")
+
+
+class Shots(eqx.Module):
+    """The player's bullets, or anything that has a place and a direction; dead ones may hold anything."""
+
+    x: Int[Array, "*N"]
+    y: Int[Array, "*N"]
+    right: Bool[Array, "*N"]
+    alive: Bool[Array, "*N"]
+
+    @property
+    def ahead(self) -> Int[Array, "*N"]:
+        """The column in front."""
+        return jnp.where(self.right, self.x + 1, self.x - 1)
+
+    @property
+    def behind(self) -> Int[Array, "*N"]:
+        """The column behind, where the trail is."""
+        return jnp.where(self.right, self.x - 1, self.x + 1)
+
+
+class Divers(Shots):
+    """Divers, and how long each waits before it moves."""
+
+    wait: Int[Array, "*N"]
+
+
+class Enemies(Divers):
+    """Fish and submarines; `reload` is how long a submarine waits before it shoots."""
+
+    submarine: Bool[Array, "*N"]
+    reload: Int[Array, "*N"]
+
+
+class SeaquestState(eqx.Module):
+    """Everything; the original's names are in brackets where they differ."""
+
+    x: Int[Array, ""]
+    y: Int[Array, ""]
+    right: Bool[Array, ""]
+    """The player looks right (`sub_or`)."""
+    oxygen: Int[Array, ""]
+    saved: Int[Array, ""]
+    """Divers on board (`diver_count`); −1 after a full boat was unloaded, as in the original."""
+    at_surface: Bool[Array, ""]
+    reload: Int[Array, ""]
+    """Steps until the player can shoot (`shot_timer`)."""
+    enemy_timer: Int[Array, ""]
+    diver_timer: Int[Array, ""]
+    spawn_speed: Int[Array, ""]
+    move_speed: Int[Array, ""]
+    ramp_index: Int[Array, ""]
+    shots: Shots
+    enemy_shots: Bool[Array, "2 10 10"]
+    """Those that go left and those that go right, as pictures: nothing else about them matters."""
+    enemies: Enemies
+    divers: Divers
+
+
+@dataclasses.dataclass(frozen=True)
+class Seaquest:
+    """Shoot what comes, pick up divers, go up before the oxygen ends, but not without a diver."""
+
+    ramping: bool
+    name: ClassVar[str] = "seaquest"
+    actions: ClassVar[tuple[int, ...]] = (0, 1, 2, 3, 4, 5)
+    channels: ClassVar[int] = 10
+    start_chances: ClassVar[int] = 0
+    step_chances: ClassVar[int] = 5
+
+    def start(self, chance: Float[Array, " 0"]) -> SeaquestState:
+        """Nothing is random."""
+        return SeaquestState(
+            x=_int(5),
+            y=_int(0),
+            right=_bool(False),
+            oxygen=_int(FULL_OXYGEN),
+            saved=_int(0),
+            at_surface=_bool(True),
+            reload=_int(0),
+            enemy_timer=_int(FIRST_SPAWN_SPEED),
+            diver_timer=_int(DIVER_EVERY),
+            spawn_speed=_int(FIRST_SPAWN_SPEED),
+            move_speed=_int(FIRST_MOVE_SPEED),
+            ramp_index=_int(0),
+            shots=Shots(**_nobody(SHOTS)),
+            enemy_shots=jnp.zeros((2, SIZE, SIZE), dtype=bool),
+            enemies=Enemies(**_nobody(ENEMIES), wait=_ints(ENEMIES), submarine=_bools(ENEMIES), reload=_ints(ENEMIES)),
+            divers=Divers(**_nobody(DIVERS), wait=_ints(DIVERS)),
+        )
+
+    def step(
+        self, state: SeaquestState, action: Int[Array, ""], chance: Float[Array, " 5"]
+    ) -> tuple[SeaquestState, Float[Array, ""], Bool[Array, ""]]:
+        """Chance: a new enemy from the left? a submarine? its row; a new diver from the left? its row."""
+        enemies, divers = _new_enemy(state, chance[:3]), _new_diver(state, chance[3:])
+        enemy_timer = jnp.where(state.enemy_timer == 0, state.spawn_speed, state.enemy_timer)
+        diver_timer = jnp.where(state.diver_timer == 0, DIVER_EVERY, state.diver_timer)
+
+        fires = (action == 5) & (state.reload == 0)
+        bullet = Shots(x=state.x, y=state.y, right=state.right, alive=_bool(True))
+        shots = _push(state.shots, bullet, fires)
+        reload = jnp.where(fires, RELOAD, state.reload)
+        x = jnp.clip(state.x - (action == 1).astype(jnp.int32) + (action == 3).astype(jnp.int32), 0, SIZE - 1)
+        y = jnp.clip(state.y - (action == 2).astype(jnp.int32) + (action == 4).astype(jnp.int32), 0, SIZE - 2)
+        right = jnp.where(action == 1, False, jnp.where(action == 3, True, state.right))
+
+        shots, enemies, shot_first = _shoot(shots, enemies)
+        divers, saved = _pick_up(divers, state.saved, x, y)
+        shooting = enemies.alive & enemies.submarine & (enemies.reload == 0)
+        shots, enemies, shot_submarines, hit_submarine = _swim(
+            shots, enemies, enemies.submarine, state.move_speed, x, y
+        )
+        # A submarine that was hit in this very step still shoots: so it does in the original.
+        fresh = jnp.stack([_mark(enemies, shooting & ~enemies.right), _mark(enemies, shooting & enemies.right)])
+        enemies = _replace(enemies, reload=jnp.where(shooting, ENEMY_RELOAD, enemies.reload - 1))
+        enemy_shots = state.enemy_shots | fresh
+        hit_bullet = jnp.any(enemy_shots[:, y, x])
+        enemy_shots = jnp.stack([_shifted(enemy_shots[0], -1), _shifted(enemy_shots[1], 1)])
+        hit_bullet |= jnp.any(enemy_shots[:, y, x])
+        shots, enemies, shot_fish, hit_fish = _swim(shots, enemies, ~enemies.submarine, state.move_speed, x, y)
+
+        under_water = y > 0
+        arrives = ~under_water & ~state.at_surface
+        rises = arrives & (saved != 0)
+        full = rises & (saved == FULL_BOAT)
+        bonus = jnp.where(full, state.oxygen * 10 // FULL_OXYGEN, 0)
+        over = hit_submarine | hit_bullet | hit_fish | (state.oxygen <= 0) | (arrives & (saved == 0))
+        harder = rises & self.ramping & ((state.spawn_speed > 1) | (state.move_speed > 2))
+        faster = harder & (state.move_speed > 2) & (state.ramp_index % 2 == 1)
+        after = SeaquestState(
+            x=x,
+            y=y,
+            right=right,
+            oxygen=jnp.where(under_water, state.oxygen - 1, jnp.where(rises, FULL_OXYGEN, state.oxygen)),
+            saved=jnp.where(rises, jnp.where(full, 0, saved) - 1, saved),
+            at_surface=~under_water & (state.at_surface | rises),
+            reload=jnp.maximum(reload - 1, 0),
+            enemy_timer=jnp.maximum(enemy_timer - 1, 0),
+            diver_timer=jnp.maximum(diver_timer - 1, 0),
+            spawn_speed=jnp.where(harder, jnp.maximum(state.spawn_speed - 1, 1), state.spawn_speed),
+            move_speed=jnp.where(faster, state.move_speed - 1, state.move_speed),
+            ramp_index=jnp.where(harder, state.ramp_index + 1, state.ramp_index),
+            shots=shots,
+            enemy_shots=enemy_shots,
+            enemies=enemies,
+            divers=divers,
+        )
+        paid = shot_first + shot_submarines + shot_fish + bonus
+        return after, paid.astype(float), over
+
+    def picture(self, state: SeaquestState) -> Bool[Array, "10 10 C"]:
+        """Front, back, own bullets, trails, their bullets, fish, submarines, oxygen, divers on board, divers."""
+        player = Shots(x=state.x[None], y=state.y[None], right=state.right[None], alive=_bools(1) | True)
+        columns, bottom = _columns(), jnp.arange(SIZE, dtype=jnp.int32)[:, None] == SIZE - 1
+        enemies, divers = state.enemies, state.divers
+        return jnp.stack(
+            [
+                _mark(player, player.alive),
+                _mark(player, player.alive, player.behind),
+                _mark(state.shots, state.shots.alive),
+                _mark(enemies, enemies.alive, enemies.behind) | _mark(divers, divers.alive, divers.behind),
+                jnp.any(state.enemy_shots, axis=0),
+                _mark(enemies, enemies.alive & ~enemies.submarine),
+                _mark(enemies, enemies.alive & enemies.submarine),
+                bottom & (columns < jnp.maximum(state.oxygen, 0) * 10 // FULL_OXYGEN),
+                bottom & (columns >= SIZE - 1 - state.saved) & (columns < SIZE - 1),
+                _mark(divers, divers.alive),
+            ],
+            axis=-1,
+        )
+
+
+def _new_enemy(state: SeaquestState, chance: Float[Array, " 3"]) -> Enemies:
+    """Nobody comes in a row where somebody goes the other way."""
+    right, submarine, row = chance[0] < 1 / 2, chance[1] < 1 / 3, 1 + whole_number(chance[2], ROWS)
+    here = state.enemies
+    blocked = jnp.any(here.alive & (here.y == row) & (here.right != right))
+    new = Enemies(
+        x=jnp.where(right, 0, SIZE - 1),
+        y=row,
+        right=right,
+        alive=_bool(True),
+        wait=state.move_speed,
+        submarine=submarine,
+        reload=_int(ENEMY_RELOAD),
+    )
+    return _push(here, new, (state.enemy_timer == 0) & ~blocked)
+
+
+def _new_diver(state: SeaquestState, chance: Float[Array, " 2"]) -> Divers:
+    right = chance[0] < 1 / 2
+    new = Divers(
+        x=jnp.where(right, 0, SIZE - 1),
+        y=1 + whole_number(chance[1], ROWS),
+        right=right,
+        alive=_bool(True),
+        wait=_int(DIVER_MOVES_EVERY),
+    )
+    return _push(state.divers, new, state.diver_timer == 0)
+
+
+def _shoot(shots: Shots, enemies: Enemies) -> tuple[Shots, Enemies, Int[Array, ""]]:
+    """The player's bullets fly; each, the newest first, hits the oldest fish where it is, else the oldest submarine."""
+    x = shots.ahead
+    shots = _replace(shots, x=x, alive=shots.alive & _inside(x))
+    priority = jnp.arange(ENEMIES, dtype=jnp.int32) + jnp.where(enemies.submarine, 0, ENEMIES)
+    shots, hit = _strike(shots, enemies, enemies.alive, priority, range(SHOTS))
+    return shots, _without(enemies, hit), jnp.sum(hit, dtype=jnp.int32)
+
+
+def _swim(
+    shots: Shots, enemies: Enemies, kind: Bool[Array, " N"], speed: Int[Array, ""], x: Int[Array, ""], y: Int[Array, ""]
+) -> tuple[Shots, Enemies, Int[Array, ""], Bool[Array, ""]]:
+    """Enemies of a kind move, the newest first, into the player or into the oldest bullet where they go."""
+    kind = kind & enemies.alive
+    met = jnp.any(kind & (enemies.x == x) & (enemies.y == y))
+    moves = kind & (enemies.wait == 0)
+    places = jnp.where(moves, enemies.ahead, enemies.x)
+    waits = jnp.where(moves, speed, enemies.wait - 1)
+    enemies = _replace(
+        enemies, x=places, wait=jnp.where(kind, waits, enemies.wait), alive=enemies.alive & _inside(places)
+    )
+    meets = moves & enemies.alive & (enemies.x == x) & (enemies.y == y)
+    priority = jnp.arange(ENEMIES, 0, -1, dtype=jnp.int32)
+    shots, hit = _strike(shots, enemies, moves & enemies.alive & ~meets, priority, reversed(range(SHOTS)))
+    return shots, _without(enemies, hit), jnp.sum(hit, dtype=jnp.int32), met | jnp.any(meets)
+
+
+def _strike(
+    shots: Shots, enemies: Enemies, there: Bool[Array, " N"], priority: Int[Array, " N"], order: Iterable[int]
+) -> tuple[Shots, Bool[Array, " N"]]:
+    """Bullets in this order strike one enemy each where they are, that with the highest priority.
+
+    It does not matter whether bullets look for enemies or enemies for bullets: who comes first meets who comes first.
+    """
+    left, spent = there, shots.alive & False
+    for number in order:
+        at = left & shots.alive[number] & (enemies.x == shots.x[number]) & (enemies.y == shots.y[number])
+        struck = at & (priority == jnp.max(jnp.where(at, priority, -1)))
+        left &= ~struck
+        spent = spent.at[number].set(jnp.any(at))
+    return _without(shots, spent), there & ~left
+
+
+def _pick_up(
+    divers: Divers, saved: Int[Array, ""], x: Int[Array, ""], y: Int[Array, ""]
+) -> tuple[Divers, Int[Array, ""]]:
+    """Divers move; who is at the player before or after it comes aboard, the newest first, while there is room."""
+    moves = divers.alive & (divers.wait == 0)
+    places = jnp.where(moves, divers.ahead, divers.x)
+    met = divers.alive & (divers.y == y) & ((divers.x == x) | (places == x))
+    counts = met.astype(jnp.int32)
+    aboard = met & (saved + jnp.cumsum(counts, dtype=jnp.int32) - counts < FULL_BOAT)
+    divers = _replace(
+        divers,
+        x=places,
+        wait=jnp.where(moves, DIVER_MOVES_EVERY, divers.wait - 1),
+        alive=divers.alive & _inside(places) & ~aboard,
+    )
+    return divers, saved + jnp.sum(aboard, dtype=jnp.int32)
+
+
+def _push(things: Thing, new: Thing, where: Bool[Array, ""]) -> Thing:
+    """The new thing first, the others behind it."""
+
+    def pushed(old: Array, value: Array) -> Array:
+        return jnp.where(where, jnp.concatenate([value.astype(old.dtype)[None], old[:-1]]), old)
+
+    pushed_things: Thing = jax.tree.map(pushed, things, new)
+    return pushed_things
+
+
+def _replace(things: Thing, **fields: Array) -> Thing:
+    return dataclasses.replace(things, **fields)
+
+
+def _without(things: Thing, dead: Bool[Array, " N"]) -> Thing:
+    return _replace(things, alive=things.alive & ~dead)
+
+
+def _inside(x: Int[Array, " N"]) -> Bool[Array, " N"]:
+    return (x >= 0) & (x < SIZE)
+
+
+def _shifted(shots: Bool[Array, "10 10"], by: int) -> Bool[Array, "10 10"]:
+    """Every row moved by a column; what leaves the picture is gone."""
+    nothing = jnp.zeros((SIZE, 1), dtype=bool)
+    return jnp.hstack([nothing, shots[:, :-1]]) if by > 0 else jnp.hstack([shots[:, 1:], nothing])
+
+
+def _mark(things: Shots, wanted: Bool[Array, " N"], x: Int[Array, " N"] | None = None) -> Bool[Array, "10 10"]:
+    """A picture of things; what lies beside it is not drawn.
+
+    Rows are drawn as bits of a number, which takes a tenth of the comparisons.
+    """
+    x = things.x if x is None else x
+    bits = jnp.where(wanted & _inside(x), jnp.left_shift(_int(1), x), 0)
+    by_row = jnp.where(things.y[:, None] == _columns(), bits[:, None], 0)
+    rows = jax.lax.reduce(by_row, _int(0), jax.lax.bitwise_or, (0,))
+    return jnp.right_shift(rows[:, None], _columns()) & 1 > 0
+
+
+def _columns() -> Int[Array, " 10"]:
+    return jnp.arange(SIZE, dtype=jnp.int32)
+
+
+def _int(value: int) -> Int[Array, ""]:
+    return jnp.asarray(value, dtype=jnp.int32)
+
+
+def _bool(value: bool) -> Bool[Array, ""]:
+    return jnp.asarray(value, dtype=bool)
+
+
+def _ints(count: int) -> Int[Array, " N"]:
+    return jnp.zeros((count,), dtype=jnp.int32)
+
+
+def _bools(count: int) -> Bool[Array, " N"]:
+    return jnp.zeros((count,), dtype=bool)
+
+
+def _nobody(count: int) -> dict[str, Array]:
+    return {"x": _ints(count), "y": _ints(count), "right": _bools(count), "alive": _bools(count)}
