@@ -118,6 +118,8 @@ _MINATAR_PAPER: Settings = {  # what the paper has for Atari
     "outer.entropy_cost": 0.01,
     "outer.lambda_": 0.95,
     "a2c:lambda_": 0.95,
+    "a2c:network.shared": True,
+    "meta-pwtd:network.shared": True,
     "network.filters": (16, 16),
     "network.picture_width": 128,
     "network.trunk": (128, 128),

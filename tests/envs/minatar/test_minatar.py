@@ -18,7 +18,7 @@ from paircredit.networks import NetworkSpec
 from paircredit.training import Plan, member_keys, run_chunk, stack_members, start_members
 from tests.sentences import refused
 
-TINY = NetworkSpec(filters=(2, 2), picture_width=6, trunk=(6, 5), pair_width=8, precision="float32")
+TINY = NetworkSpec(shared=True, filters=(2, 2), picture_width=6, trunk=(6, 5), pair_width=8, precision="float32")
 CHANNELS = {"asterix": 4, "breakout": 4, "freeway": 7, "seaquest": 10, "space_invaders": 6}
 ACTIONS = {"asterix": 5, "breakout": 3, "freeway": 3, "seaquest": 6, "space_invaders": 4}
 
@@ -86,6 +86,7 @@ def test_games_run_in_double_precision(game, x64):
 @pytest.mark.parametrize("name", ["a2c", "meta-pwtd"])
 def test_methods_train_on_a_game(name):
     method = make_method(name, "default", "minatar/breakout", network=TINY)
+    assert make_method(name, "default", "minatar/breakout").network.shared
     assert method.inner.optimiser == "rmsprop" and method.inner.episodes == 16
     method = dataclasses.replace(method, inner=dataclasses.replace(method.inner, episodes=2))
     envs = [make_environment("minatar/breakout", sticky_action_probability=chance, steps=6) for chance in (0.0, 0.2)]
@@ -93,7 +94,8 @@ def test_methods_train_on_a_game(name):
     state = start_members(methods, games, plan, member_keys([0, 1]))
     before = jax.device_get(state.learner)
     state, summaries = run_chunk(methods, games, plan, state)
-    for part in ("policy", "value", "weights") if name == "meta-pwtd" else ("policy", "value"):
+    assert before.value is None, "policy and value are one network"
+    for part in ("policy", "weights") if name == "meta-pwtd" else ("policy",):
         old, new = (jax.tree.leaves(getattr(learner, part).parameters) for learner in (before, state.learner))
         assert all(np.isfinite(leaf).all() for leaf in new)
         for member in range(2):
