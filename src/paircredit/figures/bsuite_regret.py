@@ -34,7 +34,7 @@ TITLES = {domain: domain.replace("_", " ").capitalize() for domain in PAPER}
 MOST_POINTS = 60
 """Per curve; each is the mean over a part of training, of about the same length on a logarithmic axis."""
 _FIRST_PART = 1000
-"""The first point is the mean over one in so many episodes."""
+"""The first point is the mean over one in so many episodes, and no later one over fewer."""
 RANDOM = "random play"
 _COLUMNS, _MOST_COLUMNS = 4, 6
 """Of panels: of domains, and of settings where there are many."""
@@ -152,7 +152,10 @@ def thinned(regrets: Regrets, points: int = MOST_POINTS) -> tuple[np.ndarray, np
     """Episodes [P] and mean regrets [N, P], over parts of training that grow with the episodes."""
     edges = regrets.edges
     wanted = np.unique(np.searchsorted(edges, np.geomspace(max(1, edges[-1] / _FIRST_PART), edges[-1], points + 1)))
-    begins = np.unique([0, *wanted[wanted < len(edges) - 1]])
+    begins = [0]  # rows of single episodes, which logs of bsuite are made of, are no part of their own
+    for begin in wanted[(wanted > 0) & (wanted < len(edges) - 1)]:
+        if edges[begin] - edges[begins[-1]] >= edges[-1] / _FIRST_PART:
+            begins.append(int(begin))
     sizes = np.diff(edges)
     sums = np.add.reduceat(regrets.values * sizes, begins, axis=1)
     kept = np.append(edges[begins], edges[-1])
