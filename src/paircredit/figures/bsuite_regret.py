@@ -39,6 +39,14 @@ RANDOM = "random play"
 _COLUMNS, _MOST_COLUMNS = 4, 6
 """Of panels: of domains, and of settings where there are many."""
 _MANY_SETTINGS = 9
+_TOTALS = (
+    Column("members", "members"),
+    Column("episodes", "episodes", ",.0f"),
+    Column("total_regret", "total regret", ",.0f"),
+    Column("low", "from", ",.0f"),
+    Column("high", "to", ",.0f"),
+)
+"""What both tables have."""
 
 
 @styled
@@ -170,11 +178,7 @@ def table(runs: Sequence[Run]) -> Table | None:
     columns = (
         Column("domain", "domain"),
         Column("method", "method"),
-        Column("members", "members"),
-        Column("episodes", "episodes", ",.0f"),
-        Column("total_regret", "total regret", ",.0f"),
-        Column("low", "from", ",.0f"),
-        Column("high", "to", ",.0f"),
+        *_TOTALS,
         Column("paper", "paper", ",.0f"),
         Column("of_paper", "ours / paper", ".3f"),
         Column("of_a2c", "method / A2C", ".3f"),
@@ -211,11 +215,7 @@ def settings_table(runs: Sequence[Run]) -> Table | None:
         Column("domain", "domain"),
         Column("setting", "setting"),
         Column("method", "method"),
-        Column("members", "members"),
-        Column("episodes", "episodes", ",.0f"),
-        Column("total_regret", "total regret", ",.0f"),
-        Column("low", "from", ",.0f"),
-        Column("high", "to", ",.0f"),
+        *_TOTALS,
         Column("smallest", "smallest", ",.0f"),
         Column("largest", "largest", ",.0f"),
     )

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import Pixels
 from paircredit.networks.layers import Dense
-from paircredit.networks.spec import NetworkSpec, Precision
+from paircredit.networks.spec import NetworkSpec, Precision, dtype_between_layers
 from paircredit.types import PixelObservation
 
 LAYERS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
@@ -68,8 +68,7 @@ class NaturePerception(eqx.Module):
 
     def __call__(self, observation: PixelObservation) -> Float[Array, " D"]:
         """The features of one observation."""
-        low = self.precision == "bfloat16" or (self.precision == "auto" and jax.default_backend() == "gpu")
-        dtype = jnp.dtype(jnp.bfloat16) if low else self.dense.weight.dtype
+        dtype = dtype_between_layers(self.precision, self.dense.weight.dtype)
         x = observation.pixels.astype(dtype) * jnp.asarray(1 / 255, dtype=dtype)
         for convolution in self.convolutions:
             x = jax.nn.relu(convolution(x))

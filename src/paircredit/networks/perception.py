@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import Pixels
 from paircredit.networks.layers import Conv3x3, Dense, RowMatrix
-from paircredit.networks.spec import NetworkSpec, Precision
+from paircredit.networks.spec import NetworkSpec, Precision, dtype_between_layers
 from paircredit.types import PixelObservation
 
 
@@ -45,8 +45,7 @@ class Perception(eqx.Module):
         )
 
     def _dtype(self) -> jnp.dtype:
-        low = self.precision == "bfloat16" or (self.precision == "auto" and jax.default_backend() == "gpu")
-        return jnp.dtype(jnp.bfloat16) if low else self.flags.dtype
+        return dtype_between_layers(self.precision, self.flags.dtype)
 
     def prepared(self) -> Perception:
         """The same function with its matrices written out, for applying it in a loop."""

@@ -5,10 +5,19 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal
 
+import jax
+import jax.numpy as jnp
+
 LagEncoding = Literal["one-hot", "scalar", "sinusoidal"]
 PairPerception = Literal["auto", "shared", "own"]
 PairBackend = Literal["auto", "dense", "tiled", "whole", "kernel"]
 Precision = Literal["auto", "float32", "bfloat16"]
+
+
+def dtype_between_layers(precision: Precision, parameters: jnp.dtype) -> jnp.dtype:
+    """The type of the numbers between layers, given that of the parameters."""
+    low = precision == "bfloat16" or (precision == "auto" and jax.default_backend() == "gpu")
+    return jnp.dtype(jnp.bfloat16) if low else parameters
 
 
 @dataclasses.dataclass(frozen=True)

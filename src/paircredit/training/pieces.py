@@ -13,10 +13,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
 from paircredit.envs.protocol import Environment
-from paircredit.methods.policy_gradient import ILLEGAL_LOGIT
 from paircredit.methods.protocol import Method
 from paircredit.networks.prepare import prepare
-from paircredit.training.rollout import choose
+from paircredit.training.rollout import act, choose, fresh_carry
 from paircredit.types import PyTree, TimeStep, Trajectory, episode_numbers
 
 
@@ -53,7 +52,7 @@ def start_actors(method: Method, learner: Any, env: Environment, key: Key[Array,
         state=state,
         observation=first.observation,
         legal=first.legal,
-        carry=_fresh_carry(method, learner, count),
+        carry=fresh_carry(method, learner, count),
         over=jnp.zeros((count,), dtype=bool),
         paid=nothing,
         last_return=nothing,
@@ -70,12 +69,11 @@ def collect_piece(
     action_key, step_key, reset_key = jax.random.split(key, 3)
     noise = jax.random.gumbel(action_key, (spec.horizon, count, spec.num_actions), dtype=float)
     step_keys, reset_keys = (jax.random.split(own, (spec.horizon, count)) for own in (step_key, reset_key))
-    fresh_carry = _fresh_carry(method, learner, count)
+    forgotten = fresh_carry(method, learner, count)
 
     def step(before: Actors, draws: tuple) -> tuple[Actors, tuple]:
         gumbel, keys, keys_of_resets = draws
-        logits, carry = jax.vmap(lambda c, o: method.policy(learner, c, o))(before.carry, before.observation)
-        actions = jnp.argmax(jnp.where(before.legal, logits, ILLEGAL_LOGIT) + gumbel, axis=-1)
+        actions, carry = act(method, learner, before.carry, before.observation, before.legal, gumbel)
         stepped = jax.vmap(env.step)(keys, before.state, actions)
         state, after = choose(before.over, jax.vmap(env.reset)(keys_of_resets), stepped)
         after = _nothing_happened(after, before.over)
@@ -85,7 +83,7 @@ def collect_piece(
             state=state,
             observation=after.observation,
             legal=after.legal,
-            carry=choose(before.over, fresh_carry, jax.vmap(method.remember)(carry, actions, after.reward)),
+            carry=choose(before.over, forgotten, jax.vmap(method.remember)(carry, actions, after.reward)),
             over=over,
             paid=jnp.where(over, 0.0, paid),
             last_return=jnp.where(over, paid, before.last_return),
@@ -114,10 +112,6 @@ def summary_of(actors: Actors) -> dict[str, Array]:
     some = (actors.ended > 0).astype(actors.paid.dtype)
     mean = jnp.sum(actors.last_return * some) / jnp.maximum(jnp.sum(some), 1.0)
     return {"episode_return": mean, "ended_episodes": jnp.sum(actors.ended)}
-
-
-def _fresh_carry(method: Method, learner: Any, count: int) -> PyTree:
-    return jax.vmap(lambda _: method.initial_carry(learner))(jnp.arange(count))
 
 
 def _nothing_happened(after: TimeStep, where: Bool[Array, " B"]) -> TimeStep:

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from paircredit.envs.protocol import Environment
 from paircredit.methods.policy_gradient import ILLEGAL_LOGIT
@@ -30,13 +30,12 @@ def collect_episodes(method: Method, learner: Any, env: Environment, key: Key[Ar
     noise = jax.random.gumbel(action_key, (spec.horizon, count, spec.num_actions), dtype=float)
     step_keys = jax.random.split(step_key, (spec.horizon, count))
     state, first = jax.vmap(env.reset)(jax.random.split(reset_key, count))
-    carry = jax.vmap(lambda _: method.initial_carry(learner))(jnp.arange(count))
+    carry = fresh_carry(method, learner, count)
 
     def step(before: tuple, draws: tuple) -> tuple[tuple, tuple]:
         state, observation, legal, carry, running = before
         gumbel, keys = draws
-        logits, carry = jax.vmap(lambda c, o: method.policy(learner, c, o))(carry, observation)
-        actions = jnp.argmax(jnp.where(legal, logits, ILLEGAL_LOGIT) + gumbel, axis=-1)
+        actions, carry = act(method, learner, carry, observation, legal, gumbel)
         state, after = jax.vmap(env.step)(keys, state, actions)
         carry = jax.vmap(method.remember)(carry, actions, after.reward)
         # Behind the end the final observation stays, so that `observations[n]` of an episode of n steps is the final
@@ -69,6 +68,24 @@ def collect_episodes(method: Method, learner: Any, env: Environment, key: Key[Ar
         valid=valid,
     )
     return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), batch)
+
+
+def fresh_carry(method: Method, learner: Any, count: int) -> PyTree:
+    """What so many agents remember before their first step."""
+    return jax.vmap(lambda _: method.initial_carry(learner))(jnp.arange(count))
+
+
+def act(
+    method: Method,
+    learner: Any,
+    carry: PyTree,
+    observation: PyTree,
+    legal: Bool[Array, "B A"],
+    gumbel: Float[Array, "B A"],
+) -> tuple[Int[Array, " B"], PyTree]:
+    """Draw a legal action for each of a batch of agents, given the noise that decides; and what they remember."""
+    logits, carry = jax.vmap(lambda c, o: method.policy(learner, c, o))(carry, observation)
+    return jnp.argmax(jnp.where(legal, logits, ILLEGAL_LOGIT) + gumbel, axis=-1), carry
 
 
 def _with_first(first: PyTree, following: PyTree) -> PyTree:

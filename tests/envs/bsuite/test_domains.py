@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from paircredit.analysis.bsuite_results import RANDOM_PLAY
 from paircredit.envs import Vector, environment_config, make_environment
 from paircredit.envs.bsuite import (
     DOMAINS,
@@ -189,15 +190,6 @@ def test_an_episode_of_cartpole_may_be_shorter():
 
 
 EPISODES = {"cartpole": 200, "umbrella_length": 200}
-COSTS = {  # per episode; exact but for cartpole, where 4,000 episodes of the original have a standard error of 0.5
-    "catch": 1.6,
-    "catch_noise": 1.6,
-    "catch_scale": 1.6,
-    "umbrella_length": 1.0,
-    "umbrella_distract": 1.0,
-    "cartpole": 920.4,
-    "discounting_chain": 0.08,
-}
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
@@ -209,9 +201,9 @@ def test_what_random_play_costs(domain):
     batch, regrets = jax.device_get(random_play(stack_members(envs), keys, episodes))
     one_episode = {"cartpole": 32.0, "discounting_chain": 0.04}.get(domain, 1.0)  # an upper bound of the deviation
     error = one_episode / np.sqrt(episodes)
-    np.testing.assert_allclose(regrets, COSTS[domain], rtol=0, atol=4.5 * error)
+    np.testing.assert_allclose(regrets, RANDOM_PLAY[domain], rtol=0, atol=4.5 * error)
     near = 4 * error / np.sqrt(len(envs)) + (2.0 if domain == "cartpole" else 0.0)
-    assert regrets.mean() == pytest.approx(COSTS[domain], abs=near)
+    assert regrets.mean() == pytest.approx(RANDOM_PLAY[domain], abs=near)
     # One end, at the last step of the episode, and never a cut.
     lengths = batch.valid.sum(axis=-1)
     assert (batch.terminated.sum(axis=-1) == 1).all() and not batch.truncated.any()
