@@ -13,7 +13,6 @@ from paircredit.analysis import bsuite_results
 from paircredit.analysis.bsuite_claims import BSUITE_CLAIMS
 from paircredit.analysis.bsuite_results import (
     PAPER,
-    RANDOM_PLAY,
     all_regrets,
     regret_difference,
     setting_of,
@@ -146,10 +145,3 @@ def test_two_runs_of_the_same_are_refused(runs, tmp_path):
     write_paper(tmp_path, "catch", "a2c")
     with refused("A2C on bsuite's catch", "name a folder with one"):
         all_regrets([*runs, *find_runs(tmp_path)])
-
-
-def test_random_play_is_the_originals_base_value():
-    """The lines in figures; the environments are held against the same numbers in their own tests."""
-    from tests.envs.bsuite.test_domains import COSTS
-
-    assert RANDOM_PLAY == COSTS
