@@ -21,6 +21,10 @@ class TimeStep(eqx.Module):
     When `terminated` or `truncated` is set, `observation` is the final observation of the episode: environments
     never reset themselves. Termination means that nothing can follow, truncation that we stopped looking; only
     the latter is bootstrapped from the value of the final observation. A rollout adds a batch axis.
+
+    Some environments say more: where an episode can end for learning alone (a life is lost, the game goes on), `over`
+    tells when there is nothing to go on with; where learning is paid otherwise than players are (clipped), `score` is
+    what the player got. None: as terminated or truncated; as the reward.
     """
 
     observation: PyTree
@@ -28,6 +32,8 @@ class TimeStep(eqx.Module):
     reward: Float[Array, "*batch"]
     terminated: Bool[Array, "*batch"]
     truncated: Bool[Array, "*batch"]
+    over: Bool[Array, "*batch"] | None = None
+    score: Float[Array, "*batch"] | None = None
 
 
 class PixelObservation(eqx.Module):

@@ -82,7 +82,7 @@ def run(words: list[str]) -> int:
             raise PaircreditError(f"--{name} is {number}, but must be at least 1.")
     env = options.env.build()
     batches = 1 if options.protocol == "online" else options.inner_updates + 1
-    per_update = options.method.inner.episodes * batches * env.spec.horizon
+    per_update = options.method.inner.episodes * batches * env.spec.horizon * env.spec.frames_per_step
     run_name = f"{env_name}-{method_name}-{time.strftime('%Y%m%d-%H%M%S')}".replace("/", "-")
     out = options.out or Path("runs") / run_name
     spec = TrainingSpec(

@@ -50,6 +50,7 @@ class EnvSpec:
         horizon: no episode is longer than this many steps; rollouts of whole episodes are padded to it.
         whole_episodes: rollouts hold whole episodes; where they are pieces of episodes, methods that need the whole are
             refused.
+        frames_per_step: what a step counts where training is measured in frames (Atari: every action is repeated).
     """
 
     name: str
@@ -57,6 +58,7 @@ class EnvSpec:
     observation: Discrete | Pixels | Vector
     horizon: int
     whole_episodes: bool = True
+    frames_per_step: int = 1
 
 
 class Environment(Protocol):

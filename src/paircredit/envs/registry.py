@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, get_args
 
+from paircredit.envs import atari
 from paircredit.envs.bsuite.sweep import DOMAINS
 from paircredit.envs.dag import DagConfig
 from paircredit.envs.key_to_door import KeyToDoorConfig
@@ -33,6 +34,8 @@ for _name, _domain in DOMAINS.items():
     )
 for _game, _summary in GAMES.items():
     _CONFIGS[f"minatar/{_game}"] = (functools.partial(MinAtarConfig, game=_game), f"MinAtar: {_summary}")
+for _rom in atari.GAMES:
+    _CONFIGS[f"atari/{_rom}"] = (functools.partial(atari.AtariConfig, game=_rom), "Atari, emulated on the host")
 
 
 def register_environment(name: str, config: Callable[..., Any], summary: str) -> None:

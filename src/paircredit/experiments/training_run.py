@@ -266,7 +266,7 @@ def _rows(chunk: Chunk, members: list[Member], stride: int, per_update: int, spe
                 {"member": index, "seed": member.seed, **member.labels}
                 | {"update": update}
                 | ({"episodes": update * per_update} if spec.whole_episodes else {})
-                | {"frames": update * per_update * spec.horizon}
+                | {"frames": update * per_update * spec.horizon * spec.frames_per_step}
                 | {name: rounded(float(values[index])) for name, values in means.items()}
             )
     return rows

@@ -100,7 +100,7 @@ _BSUITE_PAPER: Settings = {
     "synthetic-returns:contribution_learning_rate": 3e-4,
 }
 _BSUITE: Settings = {**_BSUITE_PAPER, "network.lag": "one-hot"}
-_MINATAR_PAPER: Settings = {  # what the paper has for Atari
+_ATARI_PAPER: Settings = {
     "inner.optimiser": "rmsprop",
     "inner.learning_rate": 7e-4,
     "inner.value_learning_rate": 7e-4,
@@ -120,17 +120,24 @@ _MINATAR_PAPER: Settings = {  # what the paper has for Atari
     "a2c:lambda_": 0.95,
     "a2c:network.shared": True,
     "meta-pwtd:network.shared": True,
+    "network.trunk": (512, 512),
+    "network.pair_width": 256,
+    "network.lag": "scalar",
+}
+_ATARI: Settings = {
+    **_ATARI_PAPER,
+    "meta-pwtd:inner.differentiate_statistics": False,
+    "network.lag": "one-hot",
+}
+_ATARI_SMALL: Settings = {**_ATARI, "network.trunk": (64, 64), "network.pair_width": 32}
+_MINATAR_NETWORK: Settings = {
     "network.filters": (16, 16),
     "network.picture_width": 128,
     "network.trunk": (128, 128),
     "network.pair_width": 64,
-    "network.lag": "scalar",
 }
-_MINATAR: Settings = {
-    **_MINATAR_PAPER,
-    "meta-pwtd:inner.differentiate_statistics": False,
-    "network.lag": "one-hot",
-}
+_MINATAR_PAPER: Settings = {**_ATARI_PAPER, **_MINATAR_NETWORK}
+_MINATAR: Settings = {**_ATARI, **_MINATAR_NETWORK}
 _MINATAR_SMALL: Settings = {
     **_MINATAR,
     "network.filters": (8, 8),
@@ -173,15 +180,26 @@ _PROBE: Settings = {
 _PRESETS: dict[str, tuple[str, dict[str, Settings]]] = {
     "default": (
         "the paper's hyperparameters, and better ones where docs/reproduction.md has the evidence",
-        {"tables": {}, "key-to-door": _KEY_TO_DOOR, "bsuite": _BSUITE, "minatar": _MINATAR},
+        {"tables": {}, "key-to-door": _KEY_TO_DOOR, "bsuite": _BSUITE, "minatar": _MINATAR, "atari": _ATARI},
     ),
     "paper": (
         "the paper's hyperparameters, gaps filled as docs/reproduction.md says",
-        {"tables": {}, "key-to-door": _KEY_TO_DOOR_PAPER, "bsuite": _BSUITE_PAPER, "minatar": _MINATAR_PAPER},
+        {
+            "tables": {},
+            "key-to-door": _KEY_TO_DOOR_PAPER,
+            "bsuite": _BSUITE_PAPER,
+            "minatar": _MINATAR_PAPER,
+            "atari": _ATARI_PAPER,
+        },
     ),
     "small": (
         "small networks, larger steps and colours that are easy to tell apart, for a laptop",
-        {"tables": _TABLES_SMALL, "key-to-door": _KEY_TO_DOOR_SMALL, "minatar": _MINATAR_SMALL},
+        {
+            "tables": _TABLES_SMALL,
+            "key-to-door": _KEY_TO_DOOR_SMALL,
+            "minatar": _MINATAR_SMALL,
+            "atari": _ATARI_SMALL,
+        },
     ),
     "probe": ("large steps and γ = 0.9, for the probe environments", {"tables": _PROBE}),
 }
@@ -196,7 +214,7 @@ _TRAINING: dict[tuple[str, str], dict[str, int]] = {
 }
 """How long and with how many seeds to train, where nobody says."""
 
-_NETWORK_ENVIRONMENTS = {name: name for name in ("key-to-door", "bsuite", "minatar")}
+_NETWORK_ENVIRONMENTS = {name: name for name in ("key-to-door", "bsuite", "minatar", "atari")}
 """Environments (or what stands before the / in their names) that tables cannot represent, and whose settings they start
 from."""
 

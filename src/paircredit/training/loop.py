@@ -79,9 +79,7 @@ def learns_weights(method: Method) -> bool:
 def start(method: Method, env: Environment, plan: Plan, key: Key[Array, ""], weights: PyTree = None) -> LoopState:
     """A fresh learner (with the given weight function, if any) and, online, its first batch."""
     init_key, rollout_key, key = jax.random.split(key, 3)
-    learner = method.init(init_key, env)
-    if weights is not None:
-        learner = replace(learner, weights=replace(learner.weights, parameters=weights))
+    learner = fresh_learner(method, env, init_key, weights)
     if plan.protocol == "reset":
         return LoopState(learner, (), key)
     if env.spec.whole_episodes:
@@ -92,20 +90,21 @@ def start(method: Method, env: Environment, plan: Plan, key: Key[Array, ""], wei
     return LoopState(learner, trajectory, key, actors)
 
 
+def fresh_learner(method: Method, env: Environment, key: Key[Array, ""], weights: PyTree = None) -> Any:
+    """A learner at its beginning, with the given weight function, if any."""
+    learner = method.init(key, env)
+    return learner if weights is None else replace(learner, weights=replace(learner.weights, parameters=weights))
+
+
 def online_iteration(method: Any, env: Environment, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:
     """learn(τ_k) → collect τ_{k+1} → meta-learn from it."""
     key, rollout_key = jax.random.split(state.key)
-    whole = env.spec.whole_episodes
-    summary = {"episode_return": mean_return(state.trajectory)} if whole else summary_of(state.actors)
-    if hasattr(env, "summarise"):
-        summary |= env.summarise(state.trajectory)
-    if plan.probe is not None:
-        summary |= plan.probe(method, state.learner, env)
+    summary = summarise(method, env, plan, state)
     with part("learn"):
         learner, kept = method.learn(state.learner, state.trajectory)
     with part("rollout"):
         actors = state.actors
-        if whole:
+        if env.spec.whole_episodes:
             trajectory = collect_episodes(method, learner, env, rollout_key)
         else:
             trajectory, actors = collect_piece(method, learner, env, actors, rollout_key)
@@ -113,6 +112,17 @@ def online_iteration(method: Any, env: Environment, plan: Plan, state: LoopState
         with part("meta"):
             learner = meta_learn(method, learner, kept, trajectory)
     return LoopState(learner, trajectory, key, actors), summary
+
+
+def summarise(method: Any, env: Environment, plan: Plan, state: LoopState) -> Summary:
+    """What is recorded of an update, before it is made."""
+    whole = env.spec.whole_episodes
+    summary = {"episode_return": mean_return(state.trajectory)} if whole else summary_of(state.actors)
+    if hasattr(env, "summarise"):
+        summary |= env.summarise(state.trajectory)
+    if plan.probe is not None:
+        summary |= plan.probe(method, state.learner, env)
+    return summary
 
 
 def reset_iteration(method: Any, env: Environment, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:

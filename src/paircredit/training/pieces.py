@@ -5,14 +5,14 @@ A step in which an actor's last episode is over starts a new one and is not vali
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
-from paircredit.envs.protocol import Environment
+from paircredit.envs.protocol import Environment, EnvSpec
 from paircredit.methods.protocol import Method
 from paircredit.networks.prepare import prepare
 from paircredit.training.rollout import act, choose, fresh_carry
@@ -28,7 +28,7 @@ class Actors(eqx.Module):
         legal: what they may do.
         carry: what they remember.
         over: their episode has ended, and the next step starts another one.
-        paid: so far in the episode.
+        paid: so far in the episode, as players count it.
         last_return: of the last episode that ended; 0 before.
         ended: episodes that have ended.
     """
@@ -43,17 +43,30 @@ class Actors(eqx.Module):
     ended: Float[Array, " B"]
 
 
+class Recorded(NamedTuple):
+    """One step of B actors, as a piece keeps it."""
+
+    observation: PyTree
+    legal: Bool[Array, "B A"]
+    actions: Int[Array, " B"]
+    after: TimeStep
+    valid: Bool[Array, " B"]
+
+
 def start_actors(method: Method, learner: Any, env: Environment, key: Key[Array, ""]) -> Actors:
     """`method.episodes` actors, each at the beginning of an episode."""
-    count = method.episodes
-    state, first = jax.vmap(env.reset)(jax.random.split(key, count))
+    return actors_at(method, learner, *jax.vmap(env.reset)(jax.random.split(key, method.episodes)))
+
+
+def actors_at(method: Method, learner: Any, state: PyTree, first: TimeStep) -> Actors:
+    """Actors that have just seen the first time step of an episode."""
     nothing = jnp.zeros_like(first.reward)
     return Actors(
         state=state,
         observation=first.observation,
         legal=first.legal,
-        carry=fresh_carry(method, learner, count),
-        over=jnp.zeros((count,), dtype=bool),
+        carry=fresh_carry(method, learner, method.episodes),
+        over=jnp.zeros((method.episodes,), dtype=bool),
         paid=nothing,
         last_return=nothing,
         ended=nothing,
@@ -66,45 +79,80 @@ def collect_piece(
     """The next `env.spec.horizon` steps of every actor with the learner's policy."""
     spec, count = env.spec, method.episodes
     learner = prepare(learner)
-    action_key, step_key, reset_key = jax.random.split(key, 3)
-    noise = jax.random.gumbel(action_key, (spec.horizon, count, spec.num_actions), dtype=float)
-    step_keys, reset_keys = (jax.random.split(own, (spec.horizon, count)) for own in (step_key, reset_key))
-    forgotten = fresh_carry(method, learner, count)
+    noise, chance = noise_of_actions(key, spec, count)
+    step_keys, reset_keys = (jax.random.split(own, (spec.horizon, count)) for own in jax.random.split(chance))
 
-    def step(before: Actors, draws: tuple) -> tuple[Actors, tuple]:
+    def step(before: Actors, draws: tuple) -> tuple[Actors, Recorded]:
         gumbel, keys, keys_of_resets = draws
         actions, carry = act(method, learner, before.carry, before.observation, before.legal, gumbel)
         stepped = jax.vmap(env.step)(keys, before.state, actions)
         state, after = choose(before.over, jax.vmap(env.reset)(keys_of_resets), stepped)
-        after = _nothing_happened(after, before.over)
-        over = after.terminated | after.truncated
-        paid = before.paid + after.reward
-        following = Actors(
-            state=state,
-            observation=after.observation,
-            legal=after.legal,
-            carry=choose(before.over, forgotten, jax.vmap(method.remember)(carry, actions, after.reward)),
-            over=over,
-            paid=jnp.where(over, 0.0, paid),
-            last_return=jnp.where(over, paid, before.last_return),
-            ended=before.ended + over.astype(before.ended.dtype),
-        )
-        return following, (before.observation, before.legal, actions, after, ~before.over)
+        return follow(method, learner, before, actions, carry, state, after)
 
-    later, (observations, legal, actions, after, valid) = jax.lax.scan(step, actors, (noise, step_keys, reset_keys))
+    later, steps = jax.lax.scan(step, actors, (noise, step_keys, reset_keys))
+    return piece_of(steps, later), later
+
+
+def noise_of_actions(key: Key[Array, ""], spec: EnvSpec, count: int) -> tuple[Float[Array, "T B A"], Key[Array, ""]]:
+    """What decides the actions of a piece, drawn at once, and a key for the rest of its chance."""
+    action_key, rest = jax.random.split(key)
+    return jax.random.gumbel(action_key, (spec.horizon, count, spec.num_actions), dtype=float), rest
+
+
+def follow(
+    method: Method,
+    learner: Any,
+    before: Actors,
+    actions: Int[Array, " B"],
+    carry: PyTree,
+    state: PyTree,
+    after: TimeStep,
+) -> tuple[Actors, Recorded]:
+    """The actors after a step, and what is kept of it.
+
+    Args:
+        method: whose actors they are.
+        learner: with whose policy they acted.
+        before: the actors as they acted.
+        actions: what they did.
+        carry: what they remember of it.
+        state: of the environments afterwards; of new episodes where the old ones were over.
+        after: what the environments said.
+    """
+    after = _nothing_happened(after, before.over)
+    over = after.terminated | after.truncated if after.over is None else after.over
+    paid = before.paid + (after.reward if after.score is None else after.score)
+    forgotten = fresh_carry(method, learner, method.episodes)
+    following = Actors(
+        state=state,
+        observation=after.observation,
+        legal=after.legal,
+        carry=choose(before.over, forgotten, jax.vmap(method.remember)(carry, actions, after.reward)),
+        over=over,
+        paid=jnp.where(over, 0.0, paid),
+        last_return=jnp.where(over, paid, before.last_return),
+        ended=before.ended + over.astype(before.ended.dtype),
+    )
+    return following, Recorded(before.observation, before.legal, actions, after, ~before.over)
+
+
+def piece_of(steps: Recorded, later: Actors) -> Trajectory:
+    """Steps, stacked over time, as a batch of pieces; `later` are the actors behind them."""
+    after, valid = steps.after, steps.valid
     ends = after.terminated | after.truncated
-    last = (jnp.arange(spec.horizon) == spec.horizon - 1)[:, None]
+    horizon = valid.shape[0]
+    last = (jnp.arange(horizon) == horizon - 1)[:, None]
     piece = Trajectory(
-        observations=jax.tree.map(lambda x, end: jnp.concatenate([x, end[None]]), observations, later.observation),
-        legal=legal,
-        actions=actions,
+        observations=jax.tree.map(lambda x, end: jnp.concatenate([x, end[None]]), steps.observation, later.observation),
+        legal=steps.legal,
+        actions=steps.actions,
         rewards=after.reward,
         terminated=after.terminated,
         truncated=after.truncated | (last & valid & ~after.terminated),
         valid=valid,
         episode=episode_numbers(ends.T).T,
     )
-    return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), piece), later
+    return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), piece)
 
 
 def summary_of(actors: Actors) -> dict[str, Array]:
@@ -122,4 +170,6 @@ def _nothing_happened(after: TimeStep, where: Bool[Array, " B"]) -> TimeStep:
         reward=jnp.where(where, 0.0, after.reward),
         terminated=after.terminated & ~where,
         truncated=after.truncated & ~where,
+        over=None if after.over is None else after.over & ~where,
+        score=None if after.score is None else jnp.where(where, 0.0, after.score),
     )

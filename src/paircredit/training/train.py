@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -11,11 +12,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from paircredit.envs.hosted import is_hosted
 from paircredit.errors import PaircreditError, unknown_name
+from paircredit.training.hosted import HostedMembers
 from paircredit.training.loop import LoopState, Plan, Protocol, start_program
 from paircredit.training.members import member_keys, stack_members
 from paircredit.training.memory import enough_memory, refuse_learners_too_large
-from paircredit.training.sharding import place_members
+from paircredit.training.sharding import Placement, place_members
 from paircredit.types import PyTree
 
 LARGE_POLICY = 2**20
@@ -64,7 +67,26 @@ def train(
         The members' final states.
     """
     _refuse_what_cannot_start(methods, envs, seeds, plan, total_updates, weights)
-    place = place_members(len(seeds))
+    with contextlib.ExitStack() as stack:
+        if is_hosted(envs[0]):
+            hosted = stack.enter_context(HostedMembers(methods, envs[0], plan))
+            place = Placement(1, lambda tree: tree, hosted.start_members, hosted.run_chunk)
+        else:
+            place = place_members(len(seeds))
+        return _train(place, methods, envs, seeds, plan, total_updates, weights, on_chunk, go_on)
+
+
+def _train(
+    place: Placement,
+    methods: Sequence[Any],
+    envs: Sequence[Any],
+    seeds: Sequence[int],
+    plan: Plan,
+    total_updates: int,
+    weights: PyTree,
+    on_chunk: Callable[[Chunk], None] | None,
+    go_on: tuple[int, LoopState] | None,
+) -> LoopState:
     stacked_methods, stacked_envs = place.put((stack_members(methods), stack_members(envs)))
     memory = functools.partial(enough_memory, len(seeds), methods[0].episodes, envs[0].spec.horizon)
     if go_on is None:

@@ -1,0 +1,330 @@
+"""Training where environments live on the host: emulators step on the CPU while the device acts and learns.
+
+Members are trained in groups, each with a pool of environments and a thread of its own. A group does what the compiled
+loop does, with the same functions and in the same order, so nothing changes for a member; but while one group waits for
+its emulators, the device works for another one, and while the device learns for one, the emulators of the others step.
+
+A rollout is either a compiled program with the pool's steps in it, or a loop of Python over compiled steps: in the
+first the device waits for the emulators, in the second it need not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Key
+
+from paircredit.envs.hosted import HostedEnvironment, Pool
+from paircredit.errors import PaircreditError
+from paircredit.methods.outer_loop import meta_learn
+from paircredit.networks.prepare import prepare
+from paircredit.training.loop import (
+    LoopState,
+    Plan,
+    Summary,
+    compiler_options,
+    fresh_learner,
+    learns_weights,
+    summarise,
+)
+from paircredit.training.pieces import Actors, Recorded, actors_at, follow, noise_of_actions, piece_of
+from paircredit.training.rollout import act
+from paircredit.types import PyTree, Trajectory
+
+
+@dataclasses.dataclass
+class Waiting:
+    """Where the time of a group went, in seconds.
+
+    Attributes:
+        emulators: waiting for steps of the pool; within a compiled rollout nobody can tell, and it stays 0.
+        device: waiting for actions, and with them for whatever the device had to do before.
+        all: of all chunks, from beginning to end.
+    """
+
+    emulators: float = 0.0
+    device: float = 0.0
+    all: float = 0.0
+
+
+class HostedMembers:
+    """The members of a training and their pools; a context manager that closes them at the end."""
+
+    def __init__(self, methods: Sequence[Any], env: HostedEnvironment, plan: Plan) -> None:
+        """Nothing is opened yet.
+
+        Args:
+            methods: one per member, of the same structure.
+            env: that of all members.
+            plan: what is going to be done.
+
+        Raises:
+            PaircreditError: the plan cannot be carried out on the host.
+        """
+        if plan.protocol != "online":
+            raise PaircreditError(f"On {env.spec.name} only the online protocol can be used.")
+        programs, stopped = _Programs(env, plan, methods[0]), threading.Event()
+        count = env.groups(len(methods))
+        self._stopped = stopped
+        self._groups = [_Group(env, programs, stopped, len(methods) // count) for _ in range(count)]
+
+    def __enter__(self) -> HostedMembers:
+        """The members."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close all pools."""
+        for group in self._groups:
+            group.close()
+
+    @property
+    def waiting(self) -> list[Waiting]:
+        """Where the time of each group went."""
+        return [group.waiting for group in self._groups]
+
+    def start_members(
+        self, methods: PyTree, envs: PyTree, plan: Plan, keys: Key[Array, " M"], weights: PyTree = None
+    ) -> LoopState:
+        """As `loop.start_members`."""
+        del envs, plan
+        state: LoopState = self._on_each(_Group.start, methods, keys, weights)
+        return state
+
+    def run_chunk(self, methods: PyTree, envs: PyTree, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:
+        """As `loop.run_chunk`. Where no emulators run yet, because a training goes on, actors begin new episodes."""
+        del envs
+        result: tuple[LoopState, Summary] = self._on_each(
+            lambda group, *given: group.chunk(plan.updates, *given), methods, state
+        )
+        return result
+
+    def _on_each(self, work: Callable[..., PyTree], *arguments: PyTree) -> Any:
+        """Work of all groups side by side, each with its share of the arguments; their results, joined again."""
+        count = len(self._groups)
+        with ThreadPoolExecutor(count) as executor:
+            futures = [
+                executor.submit(work, group, *_share(arguments, index, count))
+                for index, group in enumerate(self._groups)
+            ]
+            try:
+                wait(futures, return_when=FIRST_EXCEPTION)
+            finally:
+                if not all(future.done() and future.exception() is None for future in futures):
+                    self._stopped.set()
+        failed = [error for error in (future.exception() for future in futures) if error is not None]
+        if failed:
+            raise next((error for error in failed if not isinstance(error, _StoppedError)), failed[0])
+        results = [future.result() for future in futures]
+        return results[0] if count == 1 else jax.tree.map(_joined, *results)
+
+
+class _StoppedError(Exception):
+    """Another group failed, or somebody interrupted."""
+
+
+class _Group:
+    """Some members, their pool, and where their time went; used by one thread at a time."""
+
+    def __init__(self, env: HostedEnvironment, programs: _Programs, stopped: threading.Event, members: int) -> None:
+        self.env, self.programs, self.stopped, self.members = env, programs, stopped, members
+        self.pool: Pool | None = None
+        self.waiting = Waiting()
+
+    def start(self, methods: PyTree, keys: Key[Array, " m"], weights: PyTree) -> LoopState:
+        """Fresh learners and their first pieces."""
+        learner, actor_keys, noise, keys = self.programs.start(methods, keys, weights)
+        trajectory, actors = self._collect(methods, learner, self._open(methods, learner, actor_keys), noise)
+        return LoopState(learner, trajectory, keys, actors)
+
+    def chunk(self, updates: int, methods: PyTree, state: LoopState) -> tuple[LoopState, dict[str, np.ndarray]]:
+        """So many updates."""
+        began, summaries = time.perf_counter(), []
+        if self.pool is None:
+            fresh = self._open(methods, state.learner, state.key)
+            known = dataclasses.replace(fresh, last_return=state.actors.last_return, ended=state.actors.ended)
+            state = dataclasses.replace(state, actors=known)
+        for _ in range(updates):
+            learner, kept, noise, keys, summary = self.programs.learn(methods, state)
+            summaries.append(summary)
+            trajectory, actors = self._collect(methods, learner, state.actors, noise)
+            if self.programs.meta is not None:
+                learner = self.programs.meta(methods, learner, kept, trajectory)
+            state = LoopState(learner, trajectory, keys, actors)
+        found = {name: np.stack([np.asarray(one[name]) for one in summaries], axis=1) for name in summaries[0]}
+        self.waiting.all += time.perf_counter() - began
+        return state, found
+
+    def close(self) -> None:
+        """Let go of the pool."""
+        if self.pool is not None:
+            self.pool.close()
+        self.pool = None
+
+    def _open(self, methods: PyTree, learner: PyTree, keys: Key[Array, " m"]) -> Actors:
+        """A pool with seeds from the members' keys, and actors at the beginning of their episodes."""
+        data = np.asarray(jax.random.key_data(keys)).reshape(self.members, -1)
+        episodes = self.programs.episodes
+        seeds = [np.random.SeedSequence(own.tolist()).generate_state(episodes) >> 1 for own in data]
+        self.pool = self.env.open(np.concatenate(seeds).astype(np.int64))
+        actors: Actors = self.programs.begin(methods, learner, self._by_member(self.pool.reset()))
+        return actors
+
+    def _collect(
+        self, methods: PyTree, learner: PyTree, actors: Actors, noise: tuple[Array, ...]
+    ) -> tuple[Trajectory, Actors]:
+        """The next piece."""
+        assert self.pool is not None
+        if self.env.in_graph:
+            self._go_on()
+            return self.programs.rollout_of(self.pool)(self.pool.handle, methods, learner, actors, noise)
+        steps: list[Recorded] = []
+        actions, carry = self.programs.act(methods, learner, actors, noise[0])
+        for following in (*noise[1:], None):
+            self._go_on()
+            began = time.perf_counter()
+            chosen = np.asarray(actions).reshape(-1)
+            acted = time.perf_counter()
+            self.pool.send(chosen)
+            raw = self._by_member(self.pool.receive())
+            self.waiting.device += acted - began
+            self.waiting.emulators += time.perf_counter() - acted
+            actors, step = self.programs.follow(methods, learner, actors, actions, carry, raw)
+            steps.append(step)
+            if following is not None:
+                actions, carry = self.programs.act(methods, learner, actors, following)
+        return self.programs.piece(steps, actors), actors
+
+    def _by_member(self, raw: PyTree) -> PyTree:
+        return jax.tree.map(lambda x: x.reshape(self.members, -1, *x.shape[1:]), raw)
+
+    def _go_on(self) -> None:
+        if self.stopped.is_set():
+            raise _StoppedError
+
+
+class _Programs:
+    """What groups compute, compiled once for all of them; everything is mapped over a group's members."""
+
+    def __init__(self, env: HostedEnvironment, plan: Plan, method: Any) -> None:
+        self.env, self.plan, self.episodes = env, plan, method.episodes
+        self.start, self.begin, self.learn = _compiled(self._start), _compiled(self._begin), _compiled(self._learn)
+        self.act, self.follow, self.piece = _compiled(self._act), _compiled(self._follow), _compiled(self._piece)
+        self.meta = _compiled(self._meta) if plan.learn_weights and learns_weights(method) else None
+        self._rollout: Any = None
+        self._lock = threading.Lock()
+
+    def rollout_of(self, pool: Pool) -> Any:
+        """The compiled rollout. That of the first pool serves all of them: which one is stepped, its handle says."""
+        with self._lock:
+            if self._rollout is None:
+                _ = pool.handle  # which also makes the emulator's functions known
+                self._rollout = _compiled(lambda *given: self._in_graph(pool, *given))
+        return self._rollout
+
+    def _start(self, methods: PyTree, keys: Array, weights: PyTree) -> tuple:
+        def one(method: Any, key: Array, weights: PyTree) -> tuple:
+            init_key, rollout_key, key = jax.random.split(key, 3)
+            actor_key, rollout_key = jax.random.split(rollout_key)
+            learner = fresh_learner(method, self.env, init_key, weights)
+            return learner, actor_key, self._noise(rollout_key), key
+
+        learner, actor_keys, noise, keys = jax.vmap(one)(methods, keys, weights)
+        return learner, actor_keys, _by_time(noise), keys
+
+    def _begin(self, methods: PyTree, learner: PyTree, raw: PyTree) -> Actors:
+        def one(method: Any, learner: Any, raw: PyTree) -> Actors:
+            return actors_at(method, learner, *jax.vmap(lambda own: self.env.read(None, own))(raw))
+
+        return jax.vmap(one)(methods, learner, raw)
+
+    def _learn(self, methods: PyTree, state: LoopState) -> tuple:
+        def one(method: Any, state: LoopState) -> tuple:
+            key, rollout_key = jax.random.split(state.key)
+            summary = summarise(method, self.env, self.plan, state)
+            learner, kept = method.learn(state.learner, state.trajectory)
+            return learner, kept, self._noise(rollout_key), key, summary
+
+        learner, kept, noise, keys, summary = jax.vmap(one)(methods, state)
+        return learner, kept, _by_time(noise), keys, summary
+
+    def _noise(self, key: Array) -> Array:
+        return noise_of_actions(key, self.env.spec, self.episodes)[0]
+
+    def _act(self, methods: PyTree, learner: PyTree, actors: Actors, gumbel: Array) -> tuple[Array, PyTree]:
+        def one(method: Any, learner: Any, own: Actors, gumbel: Array) -> tuple[Array, PyTree]:
+            return act(method, prepare(learner), own.carry, own.observation, own.legal, gumbel)
+
+        return jax.vmap(one)(methods, learner, actors, gumbel)
+
+    def _follow(
+        self, methods: PyTree, learner: PyTree, actors: Actors, actions: Array, carry: PyTree, raw: PyTree
+    ) -> tuple[Actors, Recorded]:
+        def one(method: Any, learner: Any, own: Actors, actions: Array, carry: PyTree, raw: PyTree) -> tuple:
+            state, after = jax.vmap(self.env.read)(own.state, raw)
+            return follow(method, learner, own, actions, carry, state, after)
+
+        return jax.vmap(one)(methods, learner, actors, actions, carry, raw)
+
+    def _piece(self, steps: Sequence[Recorded], actors: Actors) -> Trajectory:
+        stacked = jax.tree.map(lambda *x: jnp.stack(x, axis=1), *steps)
+        return jax.vmap(piece_of)(stacked, actors)
+
+    def _in_graph(
+        self, pool: Pool, handle: Array, methods: PyTree, learner: PyTree, actors: Actors, noise: tuple[Array, ...]
+    ) -> tuple[Trajectory, Actors]:
+        shape = noise[0].shape[:2]
+
+        def step(before: tuple[Array, Actors], gumbel: Array) -> tuple[tuple[Array, Actors], Recorded]:
+            handle, own = before
+            actions, carry = self._act(methods, learner, own, gumbel)
+            handle, raw = pool.in_graph(handle, actions.reshape(-1).astype(jnp.int32))
+            raw = jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), raw)
+            own, recorded = self._follow(methods, learner, own, actions, carry, raw)
+            return (handle, own), recorded
+
+        (_, actors), steps = jax.lax.scan(step, (handle, actors), jnp.stack(noise))
+        stacked = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), steps)
+        return jax.vmap(piece_of)(stacked, actors), actors
+
+    def _meta(self, methods: PyTree, learner: PyTree, kept: PyTree, trajectory: Trajectory) -> PyTree:
+        return jax.vmap(meta_learn)(methods, learner, kept, trajectory)
+
+
+def _by_time(noise: Array) -> tuple[Array, ...]:
+    """[m, T, B, A] as T arrays: the host takes one after another."""
+    return tuple(noise[:, t] for t in range(noise.shape[1]))
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A compiled function that only one thread compiles; the others wait for it."""
+    program = jax.jit(function, compiler_options=compiler_options())
+    lock, ready = threading.Lock(), threading.Event()
+
+    def call(*arguments: Any) -> Any:
+        if ready.is_set():
+            return program(*arguments)
+        with lock:
+            result = program(*arguments)
+            ready.set()
+            return result
+
+    return call
+
+
+def _share(tree: PyTree, index: int, count: int) -> Any:
+    """The part of a group, of leaves with a leading axis of all members."""
+    if count == 1:
+        return tree
+    return jax.tree.map(lambda x: x[index * (x.shape[0] // count) : (index + 1) * (x.shape[0] // count)], tree)
+
+
+def _joined(*parts: Any) -> Any:
+    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else jnp.concatenate(parts)
