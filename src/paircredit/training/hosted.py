@@ -26,15 +26,8 @@ from paircredit.envs.hosted import HostedEnvironment, Pool
 from paircredit.errors import PaircreditError
 from paircredit.methods.outer_loop import meta_learn
 from paircredit.networks.prepare import prepare
-from paircredit.training.loop import (
-    LoopState,
-    Plan,
-    Summary,
-    compiler_options,
-    fresh_learner,
-    learns_weights,
-    summarise,
-)
+from paircredit.training import loop
+from paircredit.training.loop import LoopState, Plan, Summary, fresh_learner, learns_weights, summarise
 from paircredit.training.pieces import Actors, Recorded, actors_at, follow, noise_of_actions, piece_of
 from paircredit.training.rollout import act
 from paircredit.types import PyTree, Trajectory
@@ -305,7 +298,7 @@ def _by_time(noise: Array) -> tuple[Array, ...]:
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """A compiled function that only one thread compiles; the others wait for it."""
-    program = jax.jit(function, compiler_options=compiler_options())
+    program = jax.jit(function, compiler_options=loop.compiler_options())
     lock, ready = threading.Lock(), threading.Event()
 
     def call(*arguments: Any) -> Any:
