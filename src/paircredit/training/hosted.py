@@ -116,7 +116,7 @@ class HostedMembers:
         if failed:
             raise next((error for error in failed if not isinstance(error, _StoppedError)), failed[0])
         results = [future.result() for future in futures]
-        return results[0] if count == 1 else jax.tree.map(_joined, *results)
+        return results[0] if count == 1 else jax.tree.map(lambda *parts: jnp.concatenate(parts), *results)
 
 
 class _StoppedError(Exception):
@@ -137,7 +137,7 @@ class _Group:
         trajectory, actors = self._collect(methods, learner, self._open(methods, learner, actor_keys), noise)
         return LoopState(learner, trajectory, keys, actors)
 
-    def chunk(self, updates: int, methods: PyTree, state: LoopState) -> tuple[LoopState, dict[str, np.ndarray]]:
+    def chunk(self, updates: int, methods: PyTree, state: LoopState) -> tuple[LoopState, Summary]:
         """So many updates."""
         began, summaries = time.perf_counter(), []
         if self.pool is None:
@@ -151,9 +151,10 @@ class _Group:
             if self.programs.meta is not None:
                 learner = self.programs.meta(methods, learner, kept, trajectory)
             state = LoopState(learner, trajectory, keys, actors)
+        # On the host: a program that stacks would be compiled for every number of updates.
         found = {name: np.stack([np.asarray(one[name]) for one in summaries], axis=1) for name in summaries[0]}
         self.waiting.all += time.perf_counter() - began
-        return state, found
+        return state, jax.tree.map(jnp.asarray, found)
 
     def close(self) -> None:
         """Let go of the pool."""
@@ -317,7 +318,3 @@ def _share(tree: PyTree, index: int, count: int) -> Any:
     if count == 1:
         return tree
     return jax.tree.map(lambda x: x[index * (x.shape[0] // count) : (index + 1) * (x.shape[0] // count)], tree)
-
-
-def _joined(*parts: Any) -> Any:
-    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else jnp.concatenate(parts)

@@ -49,7 +49,7 @@ class LoopState(eqx.Module):
 
     learner: PyTree
     trajectory: PyTree
-    key: Key[Array, ""]
+    key: Key[Array, "*members"]
     actors: PyTree = ()
 
 

@@ -20,7 +20,7 @@ from paircredit.types import PyTree, TimeStep, Trajectory, episode_numbers
 
 
 class Actors(eqx.Module):
-    """Where B actors are in their episodes.
+    """Where B actors are in their episodes; members add a leading axis.
 
     Attributes:
         state: of the environments.
@@ -35,12 +35,12 @@ class Actors(eqx.Module):
 
     state: PyTree
     observation: PyTree
-    legal: Bool[Array, "B A"]
+    legal: Bool[Array, "*members B A"]
     carry: PyTree
-    over: Bool[Array, " B"]
-    paid: Float[Array, " B"]
-    last_return: Float[Array, " B"]
-    ended: Float[Array, " B"]
+    over: Bool[Array, "*members B"]
+    paid: Float[Array, "*members B"]
+    last_return: Float[Array, "*members B"]
+    ended: Float[Array, "*members B"]
 
 
 class Recorded(NamedTuple):

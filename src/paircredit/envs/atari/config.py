@@ -23,7 +23,7 @@ class AtariConfig:
     sticky_action_probability: float = 0.0
     """Probability that an emulator repeats the last action, whatever was chosen (0.25 in newer work)."""
     most_noops: int = 30
-    """A game begins with up to so many steps of doing nothing."""
+    """A game begins with up to so many frames of doing nothing (0 to 30; the old baselines drew 1 to 30)."""
     frame_skip: int = 4
     """Frames per step: the action is repeated, rewards are summed, the last two frames are laid over each other."""
     size: int = 84

@@ -70,7 +70,7 @@ class AtariPool:
             stack_num=options.stack,
             frameskip=options.frame_skip,
             maxpool=options.frame_skip > 1,
-            noop_max=options.most_noops,
+            noop_max=options.most_noops + 1,  # the emulator draws from 0 up to one less
             episodic_life=False,  # ends at lost lives and clipped rewards are ours: scores are those of whole games
             life_loss_info=False,
             reward_clipping=False,

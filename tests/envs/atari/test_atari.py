@@ -1,0 +1,186 @@
+"""Atari: what the emulator is told and says, against its single-game interface, and what learning sees of it."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from paircredit.envs import environment_config, environments, make_environment
+from paircredit.envs.atari import GAMES
+from paircredit.envs.atari.pool import Raw
+from paircredit.envs.protocol import Pixels
+from paircredit.methods import make_method, replace_dotted
+from paircredit.training import Plan, train
+from tests.sentences import refused
+
+TINY = {"inner.episodes": 2, "network.trunk": (8, 8), "network.pair_width": 8}
+
+
+def steps_of(pool, actions):
+    """All that a pool says, one action after another in all its games."""
+    for action in actions:
+        pool.send(np.asarray(action))
+        yield pool.receive()
+
+
+def single_game(name: str, seed: int):
+    """The emulator's interface to one game, frame by frame."""
+    ale_py, roms = importlib.import_module("ale_py"), importlib.import_module("ale_py.roms")
+    game = ale_py.ALEInterface()
+    game.setFloat("repeat_action_probability", 0.0)
+    game.setInt("random_seed", seed)
+    game.loadROM(roms.get_rom_path(name))
+    game.reset_game()
+    return game
+
+
+def test_rewards_lives_and_ends_are_those_of_the_single_game():
+    """Until the game is over; then a step that only starts again."""
+    env = make_environment("atari/breakout", most_noops=0, fire_at_start=False)
+    pool, game, draw = env.open(np.array([7])), single_game("breakout", 7), np.random.default_rng(0)
+    pool.reset()
+    known, rewards, lost = game.getMinimalActionSet(), 0, 0
+    assert env.spec.num_actions == len(known) == 4
+    while not game.game_over():
+        action, before = int(draw.integers(4)), game.lives()
+        reward = sum(game.act(known[action]) for _ in range(4) if not game.game_over())
+        (now,) = steps_of(pool, [[action]])
+        assert (now.reward[0], now.lives[0], now.terminated[0]) == (reward, game.lives(), game.game_over())
+        rewards, lost = rewards + reward, lost + (game.lives() < before)
+    assert rewards >= 1 and lost == 5
+    (start,) = steps_of(pool, [[1]])
+    assert (start.reward[0], start.lives[0], start.terminated[0]) == (0, 5, False)
+    assert start.frames[0, :3].sum() == 0 and start.frames[0, 3].sum() > 0  # one frame of the new game
+    pool.close()
+
+
+def test_answers_do_not_share_memory_and_the_newest_frame_is_the_last():
+    env = make_environment("atari/pong", most_noops=0)
+    pool = env.open(np.arange(2))
+    pool.reset()
+    one, two = steps_of(pool, [[0, 0]] * 2)
+    assert not np.shares_memory(one.frames, two.frames)
+    np.testing.assert_array_equal(one.frames[:, 1:], two.frames[:, :-1])
+    pool.close()
+
+
+def test_games_begin_with_up_to_thirty_frames_of_nothing():
+    pool = make_environment("atari/pong", fire_at_start=False).open(np.arange(8))
+    infos = [pool._emulators.reset(seed=8 * i + np.arange(8))[1] for i in range(8)]
+    frames = np.concatenate([info["episode_frame_number"] for info in infos])
+    assert frames.min() <= 3 and 27 <= frames.max() <= 30
+    pool.close()
+
+
+def test_sticky_actions_are_off_unless_asked_for():
+    """The same actions lead to the same game, whatever the seed; with sticky actions they do not."""
+
+    def pictures(**settings):
+        pool = make_environment("atari/breakout", most_noops=0, **settings).open(np.arange(3))
+        pool.reset()
+        frames = [now.frames for now in steps_of(pool, np.tile(np.arange(40)[:, None] % 4, (1, 3)))]
+        pool.close()
+        return np.stack(frames)
+
+    plain, sticky = pictures(), pictures(sticky_action_probability=0.25)
+    assert (plain == plain[:, :1]).all()
+    assert not (sticky == sticky[:, :1]).all()
+
+
+def raw(reward=0, terminated=False, truncated=False, lives=3):
+    whole = np.asarray([reward, lives], dtype=np.int32)
+    return Raw(np.zeros((4, 84, 84), np.uint8), whole[0], np.bool_(terminated), np.bool_(truncated), whole[1])
+
+
+@pytest.mark.parametrize(
+    ("said", "lives", "ends", "cut", "over"),
+    [
+        (raw(7), 3, False, False, False),
+        (raw(7, lives=2), 3, True, False, False),  # the game goes on
+        (raw(7, terminated=True, lives=0), 1, True, False, True),
+        (raw(7, truncated=True), 3, False, True, True),
+        (raw(7, truncated=True, lives=2), 3, True, False, True),
+        (raw(7, lives=4), 3, False, False, False),  # a life was won
+    ],
+)
+def test_what_ends_for_learning_and_what_is_over(said, lives, ends, cut, over):
+    env = make_environment("atari/breakout")
+    given = jax.tree.map(jnp.asarray, said)
+    kept, now = env.read(jnp.asarray(lives, dtype=jnp.int32), given)
+    assert (bool(now.terminated), bool(now.truncated), bool(now.over)) == (ends, cut, over)
+    assert (float(now.reward), float(now.score), int(kept)) == (1.0, 7.0, int(said.lives))
+    plain = make_environment("atari/breakout", end_at_life_loss=False, clip_rewards=False)
+    _, now = plain.read(jnp.asarray(lives, dtype=jnp.int32), given)
+    assert bool(now.terminated) == bool(said.terminated) and float(now.reward) == 7.0
+
+
+def played(rollouts: str, updates: int = 4):
+    """A2C with two members on small pictures of Breakout, in pieces of 60 steps."""
+    env = make_environment("atari/breakout", size=40, steps=60, groups=2, rollouts=rollouts)
+    method = replace_dotted(make_method("a2c", "small", "atari/breakout"), TINY, "a2c")
+    chunks = []
+    state = train([method] * 2, [env] * 2, [0, 1], Plan(updates=updates), updates, on_chunk=chunks.append)
+    return jax.device_get((state.learner.policy.parameters, state.trajectory, state.actors)), chunks[-1].summaries
+
+
+def test_rollouts_within_a_program_are_those_of_the_host():
+    (in_graph, seen), (host, also) = played("in-graph"), played("host")
+    for ours, theirs in zip(jax.tree.leaves(in_graph), jax.tree.leaves(host), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+    for name, values in seen.items():
+        np.testing.assert_allclose(values, also[name], rtol=1e-6)
+    _, piece, actors = host
+    # Four pieces of 60 steps are longer than a game: lives and games were lost, and a step between games is not valid.
+    assert actors.ended.min() >= 1
+    assert piece.terminated.any() and set(np.unique(piece.rewards)) <= {-1.0, 0.0, 1.0}
+    assert piece.observations.pixels.shape == (2, 2, 61, 40, 40, 4)
+    assert (piece.episode.max(axis=-1) >= 1).any()
+
+
+def test_meta_pwtd_learns_from_games():
+    env = make_environment("atari/pong", size=40, steps=10)
+    method = replace_dotted(make_method("meta-pwtd", "small", "atari/pong"), TINY, "meta-pwtd")
+    state = train([method], [env], [0], Plan(updates=2), 2)
+    fresh = method.init(jax.random.key(1), env)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(jax.device_get(state.learner.weights.parameters)))
+    assert jax.tree.structure(fresh.weights) == jax.tree.structure(state.learner.weights)
+    assert int(state.learner.weights.state.steps[0]) == 2
+
+
+def test_the_paper_s_games_are_known_by_name():
+    assert len(GAMES) == 49 == len([name for name in environments() if name.startswith("atari/")])
+    spec = environment_config("atari/ms_pacman").build().spec
+    assert (spec.name, spec.num_actions, spec.horizon, spec.frames_per_step) == ("atari/ms_pacman", 9, 20, 4)
+    assert spec.observation == Pixels(84, 84, 4, 0) and not spec.whole_episodes
+    assert make_environment("atari/ms_pacman", all_actions=True).spec.num_actions == 18
+    # One that is not among the paper's can be named, too.
+    assert make_environment("atari/pong", game="pitfall").spec.name == "atari/pitfall"
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"game": "MsPacman"}, "no game called 'MsPacman'"),
+        ({"sticky_action_probability": 1.5}, "is a probability"),
+        ({"steps": 0}, "steps is 0, but must be at least 1"),
+        ({"groups": 0}, "groups is 0"),
+        ({"size": 3}, "size is 3"),
+        ({"rollouts": "gpu"}, "kind of rollouts"),
+    ],
+)
+@pytest.mark.usefixtures("users_view")
+def test_bad_settings_are_refused(settings, says):
+    with refused(says):
+        make_environment("atari/pong", **settings)
+
+
+@pytest.mark.parametrize("missing", ["ale_py.vector_env", "chex"])
+def test_without_the_emulator_a_sentence_says_what_to_install(monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    with refused("atari/pong needs the Arcade Learning Environment", "paircredit[atari]"):
+        make_environment("atari/pong")

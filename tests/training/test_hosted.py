@@ -1,0 +1,116 @@
+"""Training with environments on the host: the same as in one program, whatever the groups."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+from paircredit.envs import make_environment
+from paircredit.envs.pieces import InPieces
+from paircredit.methods import make_method, replace_dotted
+from paircredit.training import Plan, states_like, train
+from paircredit.training.hosted import HostedMembers
+from paircredit.training.loop import LoopState
+from tests.sentences import refused
+from tests.training.theatre import Stage, Theatre
+
+PIECE = InPieces(make_environment("probe-delay"), 7)
+UPDATES, MEMBERS = 6, 2
+
+
+def method_for(name: str):
+    return replace_dotted(make_method(name, preset="probe"), {"inner.episodes": 3}, name)
+
+
+def trained(name: str, env, updates: int = UPDATES, **more):
+    chunks = []
+    state = train(
+        [method_for(name)] * MEMBERS,
+        [env] * MEMBERS,
+        range(MEMBERS),
+        Plan(updates=3),
+        updates,
+        on_chunk=chunks.append,
+        **more,
+    )
+    summaries = {key: np.concatenate([c.summaries[key] for c in chunks], axis=1) for key in chunks[0].summaries}
+    return state, summaries
+
+
+def learners(state: LoopState):
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(state.learner)]
+
+
+@pytest.fixture(scope="module", params=["a2c", "meta-pwtd"])
+def on_device(request):
+    return request.param, *trained(request.param, PIECE)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_the_host_trains_as_the_device_does(on_device, groups):
+    name, state, summaries = on_device
+    opened, closed = Stage.opened, Stage.closed
+    hosted, seen = trained(name, Theatre(PIECE, groups))
+    assert (Stage.opened - opened, Stage.closed - closed) == (groups, groups)
+    for ours, theirs in zip(learners(hosted), learners(state), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+    for key, values in summaries.items():
+        np.testing.assert_allclose(seen[key], values, rtol=1e-6)
+    for ours, theirs in zip(jax.tree.leaves(hosted.trajectory), jax.tree.leaves(state.trajectory), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_states_have_the_shapes_that_were_promised():
+    """A checkpoint is read into them."""
+    env, method = Theatre(PIECE, 2), method_for("meta-pwtd")
+    state, _ = trained("meta-pwtd", env, 3)
+    like = states_like([method] * MEMBERS, [env] * MEMBERS, range(MEMBERS), Plan(updates=3))
+    assert jax.tree.structure(like) == jax.tree.structure(state)
+    assert [(x.shape, x.dtype) for x in jax.tree.leaves(like)] == [(x.shape, x.dtype) for x in jax.tree.leaves(state)]
+
+
+def test_a_training_that_goes_on_keeps_what_was_learned_and_begins_new_episodes():
+    first, seen = trained("a2c", Theatre(PIECE), 3)
+    ended = np.asarray(first.actors.ended).sum(axis=1)
+    later, after = trained("a2c", Theatre(PIECE), 6, go_on=(3, first))
+    whole, _ = trained("a2c", PIECE, 6)
+    assert after["ended_episodes"].shape == (MEMBERS, 3)
+    np.testing.assert_array_equal(after["ended_episodes"][:, 0], ended)  # counting goes on
+    np.testing.assert_array_equal(after["episode_return"], 1.0)
+    assert (after["ended_episodes"][:, -1] > seen["ended_episodes"][:, -1]).all()
+    np.testing.assert_array_equal(later.learner.value.state.steps, 6)
+    # Episodes have begun anew between the third and the fourth piece, so that others are cut in the last one.
+    assert not np.array_equal(np.asarray(later.trajectory.valid), np.asarray(whole.trajectory.valid))
+
+
+def test_a_broken_emulator_stops_everybody_and_closes_all():
+    closed = Stage.closed
+    with pytest.raises(RuntimeError, match="the emulator broke"):
+        trained("a2c", Theatre(PIECE, 2, fails_at=30))
+    assert Stage.closed - closed == 2
+
+
+def test_resets_are_refused():
+    with refused("only the online protocol"):
+        HostedMembers([method_for("a2c")], Theatre(PIECE), Plan(protocol="reset"))
+
+
+def test_time_is_accounted_for():
+    env, methods = Theatre(PIECE, 2), [method_for("a2c")] * MEMBERS
+    from paircredit.training.members import member_keys, stack_members
+
+    plan = Plan(updates=2)
+    with HostedMembers(methods, env, plan) as members:
+        stacked = stack_members(methods)
+        state = members.start_members(stacked, env, plan, member_keys(range(MEMBERS)))
+        members.run_chunk(stacked, env, plan, state)
+        for waiting in members.waiting:
+            assert waiting.emulators > 0 and waiting.device > 0
+            assert waiting.all > 0
+
+
+def test_stepping_one_on_the_device_is_refused():
+    env = Theatre(PIECE)
+    with pytest.raises(Exception, match="stepped in pools by `train`"):
+        jax.block_until_ready(env.reset(jax.random.key(0)))
