@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Mapping
+
 from paircredit.errors import PaircreditError
 
 
@@ -21,8 +24,22 @@ def run(words: list[str]) -> int:
         (f"Experiments (scales {', '.join(SCALES)})", experiments()),
     ):
         print(title)
-        width = max(len(name) for name in entries)
-        for name, summary in entries.items():
-            print(f"  {name:<{width}} {summary}")
+        print_entries(entries)
         print()
     return 0
+
+
+def print_entries(entries: Mapping[str, str]) -> None:
+    """A line each; a family whose members have the same summary (atari/alien, atari/amidar, …) gets one paragraph."""
+    families: dict[tuple[str, str], list[str]] = {}
+    for name, summary in entries.items():
+        family, slash, own = name.partition("/")
+        families.setdefault((family + slash if slash else name, summary), []).append(own)
+    width = max(len(name) + max(map(len, own)) for (name, _), own in families.items() if len(own) == 1)
+    for (name, summary), own in families.items():
+        if len(own) == 1:
+            print(f"  {name + own[0]:<{width}} {summary}")
+            continue
+        text = f"{summary}: {', '.join(own)}"
+        lines = textwrap.wrap(text, 118 - width, break_on_hyphens=False)
+        print(f"  {name + '…':<{width}} " + f"\n{' ' * (width + 3)}".join(lines))

@@ -15,6 +15,7 @@ import numpy as np
 from paircredit.analysis.exact import expected_return, optimal_values
 from paircredit.envs.bsuite import logged_episodes
 from paircredit.envs.dag import layers
+from paircredit.envs.hosted import is_hosted
 from paircredit.envs.protocol import Discrete, Environment, EnvSpec, Pixels
 from paircredit.envs.registry import make_environment
 from paircredit.errors import PaircreditError
@@ -41,6 +42,11 @@ LARGEST_CHUNK, LARGEST_CHUNK_OF_PICTURES = 250, 50
 SNAPSHOTS = 10
 METRIC_ROWS = 2_500
 """Rows per member that a metrics file is to hold, about; longer runs record means over several updates."""
+NEW_GAMES = (
+    "Emulators cannot be saved: learners go on from the checkpoint, but games begin anew, so this is not the very run "
+    "that it would have been without the stop."
+)
+"""Of runs whose environments live on the host."""
 BEST = "best_"
 """Of summaries whose names begin so, a row over several updates has the largest and not the mean."""
 
@@ -89,6 +95,7 @@ def run_training(
         go_on=True,
         inputs=tree_sum((stack_members(methods), stack_members(envs), plan.updates)),
         like=lambda: states_like(methods, envs, seeds, plan, weights),
+        not_exact=NEW_GAMES if is_hosted(env) else "",
     ) as writer:
         go_on = (writer.resumed.position.updates, writer.resumed.state) if writer.resumed else None
         snapshots = _snapshots_of(writer.resumed.kept) if writer.resumed else []

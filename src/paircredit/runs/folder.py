@@ -81,6 +81,7 @@ class RunWriter:
         go_on: bool = False,
         inputs: str = "",
         like: Callable[[], PyTree] | None = None,
+        not_exact: str = "",
     ) -> None:
         """Make the folder and say in it what is about to run; or go on with the same run, left unfinished.
 
@@ -91,6 +92,8 @@ class RunWriter:
             go_on: take a folder that does exist, if this very run in it is unfinished.
             inputs: a sum of all that is not in the spec and makes a difference, so that what goes on is the same.
             like: makes a tree of the structure of the states in checkpoints; without it the run starts over.
+            not_exact: why the run, if it goes on, is not the one that it would have been without a stop; it is put on
+                record in the manifest and in the notes.
 
         Raises:
             PaircreditError: the folder holds something else, is being written, or none of its checkpoints can be used.
@@ -98,7 +101,7 @@ class RunWriter:
         self.path = path
         self.resumed: Checkpoint | None = None
         self.notes: list[str] = []
-        self._inputs, self._spec_sum = inputs, spec_sum(kind, spec)
+        self._inputs, self._spec_sum, self._not_exact = inputs, spec_sum(kind, spec), not_exact
         self._metrics_sum, self._metrics_bytes = hashlib.sha256(), 0
         self._began = time.monotonic()
         self._checkpoints, self._checkpoint_seconds = 0, 0.0
@@ -224,6 +227,9 @@ class RunWriter:
         entry = {"time": _now(), "updates": updates}
         entry |= {"provenance": own} if own != manifest["provenance"] else {}
         entry |= {"refused": list(self.notes)} if self.notes else {}
+        if self.resumed is not None and self._not_exact:
+            entry["not_exact"] = self._not_exact
+            self.notes.append(self._not_exact)
         if self.resumed is None:
             self.notes.append(f"The run {self.path} was stopped before its first checkpoint and starts over.")
         manifest.pop("reason", None)
