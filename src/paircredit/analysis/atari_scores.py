@@ -70,4 +70,4 @@ GAMES: dict[str, Reference] = {
     "wizard_of_wor": Reference(563.5, 4756.5, 4756.5),
     "zaxxon": Reference(32.5, 9173.3, 9173.3),
 }
-"""By name, as in `atari/ms_pacman`. The paper does not say which of the two human scores it has (docs/reproduction.md)."""
+"""By name, as in `atari/ms_pacman`. The paper does not say which of the two human scores it has."""

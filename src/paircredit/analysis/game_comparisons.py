@@ -100,7 +100,9 @@ def shared_games(found: Games, least_seeds: int = 1) -> tuple[list[str], list[st
 
     The games are those that both A2C and Meta-PWTD have played, or the one of the two that is there.
     """
-    there = [label for label in (BASELINE, OURS) if any(_has(methods, label, least_seeds) for methods in found.values())]
+    there = [
+        label for label in (BASELINE, OURS) if any(_has(methods, label, least_seeds) for methods in found.values())
+    ]
     games = [game for game, methods in found.items() if there and all(_has(methods, own, least_seeds) for own in there)]
     labels = dict.fromkeys(label for methods in found.values() for label in methods)
     return games, [own for own in labels if games and all(_has(found[game], own, least_seeds) for game in games)]
@@ -119,10 +121,13 @@ def normalised_scores(
     found: Games, suite: Suite, table: str, games: Sequence[str], label: str, frames: float
 ) -> list[np.ndarray] | None:
     """The human-normalised scores of a method, an array over seeds for each game; None where one has none yet."""
-    scores = [found[game][label].scores(frames) for game in games]
-    return [
-        suite.normalised(table, game, own) for game, own in zip(games, scores, strict=True) if own is not None
-    ] if all(own is not None for own in scores) else None
+    groups = []
+    for game in games:
+        scores = found[game][label].scores(frames)
+        if scores is None:
+            return None
+        groups.append(suite.normalised(table, game, scores))
+    return groups
 
 
 def median_of_games(*groups: np.ndarray) -> np.ndarray:

@@ -87,7 +87,9 @@ def all_games(runs: Sequence[Run], suite: Suite) -> dict[str, dict[str, GameCurv
             )
         found[place] = run, curves
     labels = method_labels(runs, suite)
-    result = {game: {label: found[game, label][1] for label in labels if (game, label) in found} for game in suite.random}
+    result = {
+        game: {label: found[game, label][1] for label in labels if (game, label) in found} for game in suite.random
+    }
     return {game: methods for game, methods in result.items() if methods}
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from paircredit.analysis.atari_scores import GAMES
 
 MINATAR_RANDOM_PLAY = {
-    "asterix": 0.0,
-    "breakout": 0.0,
-    "freeway": 0.0,
-    "seaquest": 0.0,
-    "space_invaders": 0.0,
+    "asterix": 0.5,
+    "breakout": 0.385,
+    "freeway": 0.39,
+    "seaquest": 0.104,
+    "space_invaders": 4.0,
 }
 """What random play is paid in a game, measured with the default settings of the environments."""
 
