@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
 
 from paircredit.analysis.game_comparisons import (
     BASELINE,
     OURS,
     Comparison,
     Games,
-    common_frames,
+    Shared,
     comparisons,
     counts,
     interquartile_mean_of_games,
@@ -36,9 +38,10 @@ LEAST_GAMES = 3
 
 def _atari(runs: Sequence[Run]) -> tuple[Status, str]:
     found = all_games(runs, ATARI)
-    judged = [own for own in comparisons(found, ATARI) if own.outcome != "open"]
+    compared = comparisons(found, ATARI)
+    judged = [own for own in compared if own.outcome != "open"]
     if not judged:
-        return "not judged", _none_there(ATARI)
+        return "not judged", _none_there(ATARI, compared)
     frames = min(own.frames for own in judged)
     whole = len(judged) == len(ATARI.random)
     better, worse, tie = counts([own.outcome for own in judged])
@@ -50,57 +53,48 @@ def _atari(runs: Sequence[Run]) -> tuple[Status, str]:
             *counts([own.by_means for own in judged]), *PAPER_COUNTS
         ),
     ]
-    contradicted, medians = _medians({own.game: found[own.game] for own in judged})
+    shared = shared_games({own.game: found[own.game] for own in judged}, LEAST_SEEDS)
+    assert shared is not None  # the judged games at least
+    contradicted, medians = _medians(found, shared)
     parts += medians
-    other = all(OTHER in found[own.game] and len(found[own.game][OTHER].seeds) >= LEAST_SEEDS for own in judged)
-    if not other:
-        parts.append(f"{title(OTHER)} with at least {LEAST_SEEDS} seeds is not there in all of these games")
+    if OTHER not in shared.labels:
+        parts.append(f"{title(OTHER)} has not played all of these games as long, with at least {LEAST_SEEDS} seeds")
     text = "; ".join(parts) + "."
     if not whole or frames < PAPER_FRAMES:
         return "not judged", text
     if better <= worse or contradicted:
         return "fails", text
-    return ("holds" if other else "not judged"), text
+    return ("holds" if OTHER in shared.labels else "not judged"), text
 
 
-def _medians(found: Games) -> tuple[bool, list[str]]:
+def _medians(found: Games, shared: Shared) -> tuple[bool, list[str]]:
     """Whether the order of the methods by their median human-normalised scores is contradicted, and the numbers."""
-    games, labels = shared_games(found, LEAST_SEEDS)
-    frames = common_frames(found, games, labels)
-    scores = {label: normalised_scores(found, ATARI, HUMAN, games, label, frames) for label in labels}
-    own = {label: groups for label, groups in scores.items() if groups is not None}
+    own = normalised_scores(found, ATARI, HUMAN, shared)
+    old = normalised_scores(found, ATARI, HUMAN_2015, shared)
     parts = [
-        "median human-normalised score "
-        + ", ".join(f"{title(label)} {bootstrap(groups, median_of_games).text('.3f')}" for label, groups in own.items())
+        f"median human-normalised score {_each(own, median_of_games)}",
+        f"with the human scores of 2015 {_each(old, median_of_games)}",
+        f"interquartile mean {_each(own, interquartile_mean_of_games)}",
     ]
-    if old := _old_medians(found, games, list(own), frames):
-        parts.append(f"with the human scores of 2015 {old}")
-    means = {label: bootstrap(groups, interquartile_mean_of_games).text(".3f") for label, groups in own.items()}
-    parts.append("interquartile mean " + ", ".join(f"{title(label)} {text}" for label, text in means.items()))
     contradicted = False
     for first, second in ((OURS, BASELINE), (OURS, OTHER), (BASELINE, OTHER)):
         if first in own and second in own:
             difference = median_difference_of_games(own[first], own[second])
             contradicted |= difference.high < 0
-            remark = ", the wrong way round" if difference.high < 0 else ", a tie" if difference.low <= 0 else ""
+            remark = " (the wrong way round)" if difference.high < 0 else " (a tie)" if difference.low <= 0 else ""
             parts.append(f"median of {title(first)} minus {title(second)} {difference.text('.3f')}{remark}")
     return contradicted, parts
 
 
-def _old_medians(found: Games, games: Sequence[str], labels: Sequence[str], frames: float) -> str:
-    texts = []
-    for label in labels:
-        groups = normalised_scores(found, ATARI, HUMAN_2015, games, label, frames)
-        if groups is not None:
-            texts.append(f"{title(label)} {float(median_of_games(*groups)):.3f}")
-    return ", ".join(texts)
+def _each(scores: Mapping[str, Sequence[np.ndarray]], statistic: Callable[..., np.ndarray]) -> str:
+    return ", ".join(f"{title(label)} {bootstrap(own, statistic).text('.3f')}" for label, own in scores.items())
 
 
 def _minatar(runs: Sequence[Run]) -> tuple[Status, str]:
-    found = comparisons(all_games(runs, MINATAR), MINATAR)
-    judged = [own for own in found if own.outcome != "open"]
+    compared = comparisons(all_games(runs, MINATAR), MINATAR)
+    judged = [own for own in compared if own.outcome != "open"]
     if not judged:
-        return "not judged", _none_there(MINATAR)
+        return "not judged", _none_there(MINATAR, compared)
     learned = [own for own in judged if _learned(own)]
     better, worse, tie = counts([own.outcome for own in learned])
     texts = [f"{name_of(own.game)}: {_numbers(own)}{'' if _learned(own) else ', not learned'}" for own in judged]
@@ -124,10 +118,11 @@ def _numbers(own: Comparison) -> str:
     return f"{means}, difference {own.difference.text('.2f')} ({own.outcome})"
 
 
-def _none_there(suite: Suite) -> str:
+def _none_there(suite: Suite, compared: Sequence[Comparison]) -> str:
+    fewer = f"{len(compared)} of {len(suite.random)} games have fewer" if compared else "there are none"
     return (
         f"Runs of A2C and Meta-PWTD on games of {suite.title}, with at least {LEAST_SEEDS} seeds each in which games "
-        "have ended, are needed; there are none."
+        f"have ended, are needed; {fewer}."
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -95,38 +96,46 @@ def counts(outcomes: Sequence[Outcome]) -> tuple[int, int, int]:
     return better, worse, tie
 
 
-def shared_games(found: Games, least_seeds: int = 1) -> tuple[list[str], list[str]]:
-    """Games over which methods can be summed up alike, and the methods that have played all of these.
+class Shared(NamedTuple):
+    """What methods are summed up over.
 
-    The games are those that both A2C and Meta-PWTD have played, or the one of the two that is there.
+    Attributes:
+        games: that A2C and Meta-PWTD have both played, or the one of the two that is there.
+        labels: of the methods that have played all of them at least as long.
+        frames: that both trained in all of these games.
     """
-    there = [
-        label for label in (BASELINE, OURS) if any(_has(methods, label, least_seeds) for methods in found.values())
-    ]
-    games = [game for game, methods in found.items() if there and all(_has(methods, own, least_seeds) for own in there)]
-    labels = dict.fromkeys(label for methods in found.values() for label in methods)
-    return games, [own for own in labels if games and all(_has(found[game], own, least_seeds) for game in games)]
+
+    games: list[str]
+    labels: list[str]
+    frames: float
 
 
-def _has(methods: Mapping[str, GameCurves], label: str, least_seeds: int) -> bool:
-    return label in methods and len(methods[label].seeds) >= least_seeds
+def shared_games(found: Games, least_seeds: int = 1) -> Shared | None:
+    """The games over which methods can be compared, and these methods; None where there are no such games."""
+    enough = {
+        game: {label: own for label, own in methods.items() if len(own.seeds) >= least_seeds}
+        for game, methods in found.items()
+    }
+    there = [label for label in (BASELINE, OURS) if any(label in methods for methods in enough.values())]
+    games = [game for game, methods in enough.items() if there and methods.keys() >= set(there)]
+    if not games:
+        return None
+    frames = min(enough[game][label].trained for game in games for label in there)
+    labels = dict.fromkeys(label for game in games for label in enough[game])
+
+    def has_all(label: str) -> bool:
+        return all(label in enough[game] and enough[game][label].scores(frames) is not None for game in games)
+
+    return Shared(games, [label for label in labels if has_all(label)], frames)
 
 
-def common_frames(found: Games, games: Sequence[str], labels: Sequence[str]) -> float:
-    """The frames that all of them trained."""
-    return min(found[game][label].trained for game in games for label in labels)
-
-
-def normalised_scores(
-    found: Games, suite: Suite, table: str, games: Sequence[str], label: str, frames: float
-) -> list[np.ndarray] | None:
-    """The human-normalised scores of a method, an array over seeds for each game; None where one has none yet."""
-    groups = []
-    for game in games:
-        scores = found[game][label].scores(frames)
-        if scores is None:
-            return None
-        groups.append(suite.normalised(table, game, scores))
+def normalised_scores(found: Games, suite: Suite, table: str, shared: Shared) -> dict[str, list[np.ndarray]]:
+    """The human-normalised scores of every method, an array over seeds for each game."""
+    groups: dict[str, list[np.ndarray]] = {label: [] for label in shared.labels}
+    for label, game in itertools.product(shared.labels, shared.games):
+        scores = found[game][label].scores(shared.frames)
+        if scores is not None:
+            groups[label].append(suite.normalised(table, game, scores))
     return groups
 
 
@@ -155,6 +164,7 @@ class MedianCurve:
 
     Attributes:
         label: of the method.
+        games: how many.
         frames: in the middle of each part of training, [P].
         median: [P].
         low: of its 95 % interval, [P].
@@ -162,27 +172,27 @@ class MedianCurve:
     """
 
     label: str
+    games: int
     frames: np.ndarray
     median: np.ndarray
     low: np.ndarray
     high: np.ndarray
 
 
-def median_curves(found: Games, suite: Suite) -> tuple[list[str], list[MedianCurve]]:
-    """The games, and a curve for each method that has played all of them, from when all of them have ended one."""
-    games, labels = shared_games(found)
-    if not labels:
-        return [], []
-    end = common_frames(found, games, labels)
-    begin = max(float(found[game][label].edges[0]) for game in games for label in labels)
-    if begin >= end:
-        return [], []
-    edges = np.linspace(begin, end, CURVE_POINTS + 1)
+def median_curves(found: Games, suite: Suite) -> list[MedianCurve]:
+    """A curve for each method over the shared games, from when all of them have ended one."""
+    shared = shared_games(found)
+    if shared is None or not shared.labels:
+        return []
+    curves = {label: [found[game][label] for game in shared.games] for label in shared.labels}
+    every = [own for group in curves.values() for own in group]
+    begin, recorded = max(own.edges[0] for own in every), min(own.values.shape[1] for own in every)
+    edges = np.linspace(begin, shared.frames, min(CURVE_POINTS, recorded) + 1)
     (table, *_) = suite.human
-    curves = []
-    for label in labels:
-        groups = [suite.normalised(table, game, found[game][label].means(edges)) for game in games]
-        median = np.median([group.mean(axis=0) for group in groups], axis=0)
-        low, high = grouped_median_band(groups)
-        curves.append(MedianCurve(label, (edges[:-1] + edges[1:]) / 2, median, low, high))
-    return games, curves
+    result = []
+    for label, group in curves.items():
+        values = [suite.normalised(table, own.game, own.means(edges)) for own in group]
+        median = np.median([own.mean(axis=0) for own in values], axis=0)
+        low, high = grouped_median_band(values)
+        result.append(MedianCurve(label, len(group), (edges[:-1] + edges[1:]) / 2, median, low, high))
+    return result

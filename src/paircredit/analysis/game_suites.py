@@ -35,7 +35,7 @@ class Suite:
     random: Mapping[str, float]
     human: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
 
-    def relative(self, game: str, ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    def relative(self, game: str, ours: np.ndarray | float, theirs: np.ndarray | float) -> np.ndarray:
         """By how much the score `ours` is better than `theirs`, as a share of what there is in the game.
 
         With human scores this is the difference over max(theirs, human) − random (Wang et al. 2016); without, over
@@ -49,7 +49,7 @@ class Suite:
         scale = np.maximum(np.abs(ours - random), np.abs(theirs - random))
         return np.asarray(np.where(scale > 0, (ours - theirs) / np.where(scale > 0, scale, 1.0), 0.0))
 
-    def normalised(self, table: str, game: str, scores: np.ndarray) -> np.ndarray:
+    def normalised(self, table: str, game: str, scores: np.ndarray | float) -> np.ndarray:
         """Scores on a scale on which random play is 0 and a person is 1."""
         random = self.random[game]
         return np.asarray((scores - random) / (self.human[table][game] - random))

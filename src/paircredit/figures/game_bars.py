@@ -7,24 +7,28 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from paircredit.analysis.game_comparisons import BASELINE, OURS, Comparison, MedianCurve, comparisons, median_curves
 from paircredit.analysis.game_results import all_games, method_labels
 from paircredit.analysis.game_suites import Suite, name_of
 from paircredit.analysis.shown import title
-from paircredit.figures.style import COLOURS, QUIET, Look, looks, styled
+from paircredit.figures.style import COLOURS, QUIET, Look, legend_above, looks, styled
 from paircredit.runs.read import Run
 
 _LINEAR = 10.0
 """Per cent up to which the axis is linear; beyond, equal steps are equal factors."""
+_FEW = 8
+"""Games whose names have room beside each other."""
+_HALO = withStroke(linewidth=2.8, foreground="#ffffff")
+"""Around intervals, which otherwise could not be seen on dark bars."""
 _NEITHER = "#c9c9c9"
 _FILLS = {"better": COLOURS[OURS], "worse": COLOURS[BASELINE], "tie": _NEITHER, "open": "#ffffff"}
 _WORDS = {
     "better": f"{title(OURS)} is better",
     "worse": f"{title(BASELINE)} is better",
-    "tie": "a tie: the interval contains 0",
+    "tie": "tie: the interval contains 0",
     "open": "too few seeds to tell",
 }
 
@@ -36,29 +40,34 @@ def draw(runs: Sequence[Run], suite: Suite) -> Figure | None:
     compared = sorted(comparisons(found, suite), key=lambda own: own.relative.estimate)
     if not compared:
         return None
-    games, medians = median_curves(found, suite) if suite.human else ([], [])
+    medians = median_curves(found, suite) if suite.human else []
     width = min(max(0.21 * len(compared) + 1.4, 6.4), 12.0)
     figure = Figure(figsize=(width, 4.4 + (2.9 if medians else 0.0)), layout="constrained")
-    if medians:
-        bars, curves = figure.subplots(2, 1, height_ratios=(4.4, 2.9))
-        _curves(curves, medians, len(games), looks(method_labels(runs, suite)))
-    else:
-        bars = figure.subplots()
+    heights = (4.4, 2.9) if medians else (4.4,)
+    bars, *below = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     _bars(bars, compared)
+    legend_above(figure)  # before there are curves, which have a legend of their own
+    for axes in below:
+        _curves(axes, medians, looks(method_labels(runs, suite)))
     return figure
 
 
 def _bars(axes: Axes, compared: Sequence[Comparison]) -> None:
+    crowded = len(compared) > _FEW
+    for outcome, fill in _FILLS.items():
+        places = [place for place, own in enumerate(compared) if own.outcome == outcome]
+        if places:
+            heights = [100 * compared[place].relative.estimate for place in places]
+            name, width = f"{_WORDS[outcome]} ({len(places)})", 0.78 if crowded else 0.55
+            axes.bar(places, heights, width, color=fill, edgecolor=QUIET, linewidth=0.7, label=name)
     for place, own in enumerate(compared):
-        estimate, low, high = (100 * value for value in own.relative)
-        axes.bar(place, estimate, 0.78, color=_FILLS[own.outcome], edgecolor=QUIET, linewidth=0.7)
-        axes.plot([place, place], [low, high], color="#1a1a1a", linewidth=1.1, alpha=0.8)
-    ends = np.abs([100 * value for own in compared for value in own.relative])
-    if ends.max() > 5 * _LINEAR:
+        ends = [100 * own.relative.low, 100 * own.relative.high]
+        axes.plot([place, place], ends, color="#1a1a1a", linewidth=1.2, path_effects=[_HALO], solid_capstyle="butt")
+    sizes = np.abs([100 * value for own in compared for value in own.relative])
+    if sizes.max() > 5 * _LINEAR:
         axes.set_yscale("symlog", linthresh=_LINEAR)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:+g} %".replace("-", "−") if x else "0 %"))
     axes.axhline(0, color="#1a1a1a", linewidth=0.9)
-    crowded = len(compared) > 8
     axes.set_xticks(
         range(len(compared)),
         [name_of(own.game) for own in compared],
@@ -67,26 +76,16 @@ def _bars(axes: Axes, compared: Sequence[Comparison]) -> None:
     )
     axes.set_xlim(-0.7, len(compared) - 0.3)
     axes.tick_params(axis="x", length=0)
-    axes.set_title(f"Relative performance of {title(OURS)} over {title(BASELINE)}", fontsize=11, pad=24)
-    shown = [outcome for outcome in _FILLS if any(own.outcome == outcome for own in compared)]
-    axes.legend(
-        [Patch(facecolor=_FILLS[outcome], edgecolor=QUIET, linewidth=0.7) for outcome in shown],
-        [f"{_WORDS[outcome]} ({sum(own.outcome == outcome for own in compared)})" for outcome in shown],
-        loc="lower left",
-        bbox_to_anchor=(0, 1.0),
-        ncols=3,
-        borderaxespad=0.2,
-        columnspacing=1.4,
-        handlelength=1.4,
-    )
+    axes.set_title(f"Relative performance of {title(OURS)} over {title(BASELINE)}", fontsize=11)
     axes.grid(axis="y")
 
 
-def _curves(axes: Axes, medians: Sequence[MedianCurve], games: int, look: dict[str, Look]) -> None:
+def _curves(axes: Axes, medians: Sequence[MedianCurve], look: dict[str, Look]) -> None:
     for curve in medians:
         own = look[curve.label]
         axes.fill_between(curve.frames / 1e6, curve.low, curve.high, color=own.colour, alpha=0.2, linewidth=0)
         axes.plot(curve.frames / 1e6, curve.median, color=own.colour, label=title(curve.label), **own.line)
+    games = medians[0].games
     axes.set_xlim(left=0)
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.set_title(f"Median human-normalised score of {games} game{'s' * (games > 1)}", fontsize=11)

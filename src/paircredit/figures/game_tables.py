@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from paircredit.analysis.game_comparisons import (
-    common_frames,
     comparisons,
     interquartile_mean_of_games,
     median_of_games,
@@ -51,7 +48,7 @@ def _column(word: str, table: str) -> str:
 def _score_row(curves: GameCurves, suite: Suite) -> tuple[Cell, ...]:
     own = curves.scores()
     assert own is not None  # a run has a last point, or is not among the games
-    normalised = [float(suite.normalised(table, curves.game, np.mean(own))) for table in suite.human]
+    normalised = [float(suite.normalised(table, curves.game, float(own.mean()))) for table in suite.human]
     names = (name_of(curves.game), title(curves.label), len(curves.seeds), curves.trained)
     return (*names, *mean_interval(own), suite.random[curves.game], *normalised)
 
@@ -96,10 +93,9 @@ def relative(runs: Sequence[Run], suite: Suite) -> Table | None:
 def summary(runs: Sequence[Run], suite: Suite) -> Table | None:
     """A row per table of human scores and method: what they come to over games."""
     found = all_games(runs, suite)
-    games, labels = shared_games(found)
-    if not labels:
+    shared = shared_games(found)
+    if shared is None:
         return None
-    frames = common_frames(found, games, labels)
     columns = (
         Column("human", "human scores"),
         Column("method", "method"),
@@ -114,9 +110,7 @@ def summary(runs: Sequence[Run], suite: Suite) -> Table | None:
     )
     rows: list[tuple[Cell, ...]] = []
     for table in suite.human:
-        for label in labels:
-            groups = normalised_scores(found, suite, table, games, label, frames)
-            if groups is not None:
-                sums = (*bootstrap(groups, median_of_games), *bootstrap(groups, interquartile_mean_of_games))
-                rows.append((table, title(label), len(games), frames, *sums))
+        for label, groups in normalised_scores(found, suite, table, shared).items():
+            sums = (*bootstrap(groups, median_of_games), *bootstrap(groups, interquartile_mean_of_games))
+            rows.append((table, title(label), len(groups), shared.frames, *sums))
     return Table(columns, tuple(rows))
