@@ -39,15 +39,15 @@ class Suite:
         """By how much the score `ours` is better than `theirs`, as a share of what there is in the game.
 
         With human scores this is the difference over max(theirs, human) − random (Wang et al. 2016); without, over
-        max(|ours − random|, |theirs − random|), so that it changes sign if the two are exchanged and is at most 1 in
-        size where both are better than random play.
+        max(|ours − random|, |theirs − random|, |random|), so that it changes sign if the two are exchanged, is at most
+        1 in size where both are better than random play, and small where neither is.
         """
         random = self.random[game]
         if self.human:
             (human, *_) = self.human.values()
             return np.asarray((ours - theirs) / (np.maximum(theirs, human[game]) - random))
-        scale = np.maximum(np.abs(ours - random), np.abs(theirs - random))
-        return np.asarray(np.where(scale > 0, (ours - theirs) / np.where(scale > 0, scale, 1.0), 0.0))
+        gains = np.maximum(np.abs(ours - random), np.abs(theirs - random))
+        return np.asarray((ours - theirs) / np.maximum(gains, abs(random)))
 
     def normalised(self, table: str, game: str, scores: np.ndarray | float) -> np.ndarray:
         """Scores on a scale on which random play is 0 and a person is 1."""

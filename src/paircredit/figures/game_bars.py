@@ -17,8 +17,8 @@ from paircredit.analysis.shown import title
 from paircredit.figures.style import COLOURS, QUIET, Look, legend_above, looks, styled
 from paircredit.runs.read import Run
 
-_LINEAR = 10.0
-"""Per cent up to which the axis is linear; beyond, equal steps are equal factors."""
+_FAR, _LINEAR = 150.0, 10.0
+"""Per cent beyond which a difference asks for a logarithmic axis, and up to which that is linear."""
 _FEW = 8
 """Games whose names have room beside each other."""
 _HALO = withStroke(linewidth=2.8, foreground="#ffffff")
@@ -64,7 +64,7 @@ def _bars(axes: Axes, compared: Sequence[Comparison]) -> None:
         ends = [100 * own.relative.low, 100 * own.relative.high]
         axes.plot([place, place], ends, color="#1a1a1a", linewidth=1.2, path_effects=[_HALO], solid_capstyle="butt")
     sizes = np.abs([100 * value for own in compared for value in own.relative])
-    if sizes.max() > 5 * _LINEAR:
+    if sizes.max() > _FAR:
         axes.set_yscale("symlog", linthresh=_LINEAR)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:+g} %".replace("-", "−") if x else "0 %"))
     axes.axhline(0, color="#1a1a1a", linewidth=0.9)

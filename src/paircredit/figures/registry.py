@@ -273,8 +273,8 @@ FIGURES: tuple[FigureSpec, ...] = (
         "atari-relative",
         "Atari: Meta-PWTD beside A2C",
         "Top: by how much Meta-PWTD's score is better than A2C's, as a share of the better of A2C and a person, each "
-        "less random play; lines are 95 % bootstrap intervals over seeds. The axis is linear up to 10 % and "
-        "logarithmic beyond if there are large differences. Bottom: the median over games of the human-normalised "
+        "less random play; lines are 95 % bootstrap intervals over seeds. Where a difference is beyond 150 % the "
+        "axis is linear up to 10 % and logarithmic beyond. Bottom: the median over games of the human-normalised "
         "score, 0 for random play and 1 for a person, with 95 % bootstrap intervals in which seeds are drawn and "
         "games are not. Figure 6 of the paper shows both, the curves as an inset: 30 games better, 14 worse, 5 ties, "
         "and Meta-PWTD slightly above A2C all the time. The paper does not say what the relative performance is.",
@@ -292,8 +292,8 @@ FIGURES: tuple[FigureSpec, ...] = (
         "minatar-relative",
         "MinAtar: Meta-PWTD beside A2C",
         "By how much Meta-PWTD's score is better than A2C's, as a share of what the better of the two gains over "
-        "random play; lines are 95 % bootstrap intervals over seeds. The paper does not have these games: they are "
-        "Atari in small, and ask the same question.",
+        "random play (at least of what random play itself is paid); lines are 95 % bootstrap intervals over seeds. "
+        "The paper does not have these games: they are Atari in small, and ask the same question.",
         partial(game_bars.draw, suite=MINATAR),
     ),
     FigureSpec(
