@@ -110,6 +110,11 @@ class TestAtari:
         status, text = judge("A1", changed(worse))
         assert status == "fails" and "in 0, worse in 4" in text
 
+    def test_as_many_better_as_worse_is_not_enough(self, small_suite, changed):
+        """And the medians do not contradict it."""
+        status, text = judge("A1", changed({("breakout", "meta-pwtd"): 0.8}))
+        assert status == "fails" and "in 2, worse in 2" in text and "wrong way round" not in text
+
     def test_it_fails_where_the_medians_say_otherwise(self, small_suite, changed):
         """A2C-RR has the best median by far; better in more games than A2C is still Meta-PWTD."""
         status, text = judge("A1", changed({(game, "a2c-rr"): 3.0 for game in FEW}))
@@ -146,6 +151,11 @@ class TestMinAtar:
 
     def test_it_fails_where_more_games_are_worse(self, write):
         assert judge("M1", write({game: (4.0, 3.0) for game in MINATAR.random}))[0] == "fails"
+
+    def test_as_many_better_as_worse_is_not_worse(self, write):
+        gains = {game: (4.0, 4.01) for game in MINATAR.random} | {"freeway": (4.0, 3.0), "seaquest": (4.0, 5.0)}
+        status, text = judge("M1", write(gains))
+        assert status == "holds" and "in 1, worse in 1, and ties in 3" in text
 
     def test_games_that_nobody_learned_do_not_count(self, write):
         gains = {game: (-0.05, -0.05) for game in MINATAR.random} | {"freeway": (4.0, 5.0), "asterix": (4.0, 5.0)}
