@@ -1,9 +1,17 @@
 """Intervals and thresholds against hand numbers and known coverage."""
 
 import numpy as np
+import pytest
 
 from paircredit.analysis.dag_results import episodes_to_threshold
-from paircredit.analysis.statistics import bootstrap, interquartile_mean, mean_interval, median_difference, median_ratio
+from paircredit.analysis.statistics import (
+    bootstrap,
+    grouped_median_band,
+    interquartile_mean,
+    mean_interval,
+    median_difference,
+    median_ratio,
+)
 
 
 def test_interquartile_mean_by_hand() -> None:
@@ -37,3 +45,13 @@ def test_episodes_to_threshold_takes_the_first_crossing_and_knows_never() -> Non
     episodes = np.array([0, 8, 16, 24])
     returns = np.array([[0.0, 0.96, 0.5, 1.0], [0.0, 0.1, 0.2, 0.3], [0.95, 0.0, 0.0, 0.0]])
     np.testing.assert_array_equal(episodes_to_threshold(episodes, returns, 0.95), [8.0, np.inf, 0.0])
+
+
+def test_a_band_of_medians_over_groups_draws_members_and_not_groups() -> None:
+    """Members of the middle group differ; the others are far away and never the median."""
+    middle = np.random.default_rng(1).normal(size=(6, 2))
+    groups = [np.full((3, 2), -100.0), middle, np.full((5, 2), 100.0)]
+    low, high = grouped_median_band(groups, resamples=10_000)
+    for point in range(2):
+        interval = mean_interval(middle[:, point])
+        assert (low[point], high[point]) == pytest.approx((interval.low, interval.high), abs=0.05)

@@ -191,6 +191,8 @@ def test_claims_report_and_figures_on_a_reproduction(run_cli, reproduction, tmp_
         "K3",
         "K4",
         "B1",
+        "A1",
+        "M1",
     ]
     page = tmp_path / "report.html"
     assert run_cli("report", reproduction.folder, "--out", page)[0] == 0

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from paircredit.analysis.game_suites import ATARI, MINATAR
 from paircredit.analysis.key_to_door_results import CENTRAL, SEARCH, SEARCHES, SWITCHES
 from paircredit.envs.dag import num_states
 from paircredit.figures.bsuite_regret import VARIED
 from paircredit.runs import Run, RunWriter, find_runs
 from tests.bsuite_runs import write_regrets
+from tests.game_runs import write_game
 from tests.key_to_door_runs import weights, write_method
 
 TIMES = {
@@ -148,4 +150,7 @@ def write_all(folder: Path) -> list[Run]:
     for domain in VARIED:
         for label in ("a2c", "meta-pwr"):
             write_regrets(folder / "bsuite", label, domain, 30.0, numbers=(0, 4))
+    for suite, game in ((ATARI, "pong"), (ATARI, "breakout"), (MINATAR, "breakout")):
+        for label, score in (("a2c", 10.0), ("meta-pwtd", 12.0)):
+            write_game(folder / suite.role, suite, label, game, score)
     return find_runs(folder)

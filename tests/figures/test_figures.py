@@ -71,6 +71,8 @@ def needs(name: str, run: Run) -> bool:
     if name.startswith("bsuite-"):
         domain = name.removeprefix("bsuite-curves-").replace("-", "_")
         return tags.get("role") == "bsuite" and (not name.startswith("bsuite-curves") or tags["domain"] == domain)
+    if name.startswith(("atari-", "minatar-")):
+        return tags.get("role") == name.partition("-")[0]
     return {
         "umbrella-variance": run.kind == "umbrella-variance",
         "dag-episodes": tags.get("role") == "evaluation",

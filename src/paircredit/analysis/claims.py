@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from paircredit.analysis.baseline_claims import BASELINE_CLAIMS
 from paircredit.analysis.bsuite_claims import BSUITE_CLAIMS
+from paircredit.analysis.game_claims import GAME_CLAIMS
 from paircredit.analysis.key_to_door_claims import KEY_TO_DOOR_CLAIMS
 from paircredit.analysis.tabular_claims import TABULAR_CLAIMS
 from paircredit.analysis.verdicts import Claim, Status, Verdict
@@ -17,6 +18,7 @@ CLAIMS: tuple[Claim, ...] = (
     *TABULAR_CLAIMS,
     *sorted((*KEY_TO_DOOR_CLAIMS, *BASELINE_CLAIMS), key=lambda claim: claim.id),
     *BSUITE_CLAIMS,
+    *GAME_CLAIMS,
 )
 
 

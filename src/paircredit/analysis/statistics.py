@@ -145,3 +145,18 @@ def grouped_mean_band(groups: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndar
         sums += counts @ group
     low, high = np.quantile(sums / sum(len(group) for group in groups), [0.025, 0.975], axis=0)
     return low, high
+
+
+def grouped_median_band(groups: Sequence[np.ndarray], resamples: int = 2_000) -> tuple[np.ndarray, np.ndarray]:
+    """The 95 % bootstrap interval of the median over groups [M, U] of their means over members, at every point.
+
+    Members are drawn within their group, and the groups are as they are.
+    """
+    generator = np.random.default_rng(0)
+    means = []
+    for group in groups:
+        drawn = generator.integers(0, len(group), size=(resamples, len(group)))
+        counts = (drawn[:, :, None] == np.arange(len(group))).sum(axis=1)
+        means.append(counts @ group / len(group))
+    low, high = np.quantile(np.median(means, axis=0), [0.025, 0.975], axis=0)
+    return low, high

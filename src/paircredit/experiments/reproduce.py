@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from paircredit.errors import PaircreditError, unknown_name
+from paircredit.experiments.atari import atari
 from paircredit.experiments.bsuite import bsuite, bsuite_baselines
 from paircredit.experiments.dag import dag
 from paircredit.experiments.dag_switches import dag_switches
 from paircredit.experiments.diagnostic_runs import run_credit, run_umbrella_variance
 from paircredit.experiments.key_to_door import central, hard, key_to_door, search, switches
 from paircredit.experiments.key_to_door_baselines import baselines, searches
+from paircredit.experiments.minatar import minatar, minatar_baselines
 from paircredit.experiments.progress import Progress, Silent
 from paircredit.experiments.spec import CreditSpec, Experiment, RunSpec, TrainingSpec, as_json, from_json, kind_of
 from paircredit.experiments.training_run import run_training
@@ -26,6 +28,7 @@ EXPERIMENT = "experiment.json"
 """The list of an experiment's runs, in its folder."""
 
 _EXPERIMENTS = {
+    "atari": (atari, "A2C, Meta-PWTD and A2C-RR on 49 games of Atari"),
     "bsuite": (bsuite, "A2C, Meta-PWTD and Meta-PWR on all variants of bsuite's seven credit-assignment domains"),
     "bsuite-baselines": (bsuite_baselines, "RGM, A2C-RR and Meta-λ(s) on the same"),
     "dag": (dag, "weights in a DAG of decisions: heat maps, speed of learning, masked values, estimator quality"),
@@ -37,6 +40,8 @@ _EXPERIMENTS = {
     "key-to-door-search": (search, "λ and learning rate of A2C in Key-to-Door"),
     "key-to-door-searches": (searches, "the other methods' hyperparameters in Key-to-Door, as the appendix searched"),
     "key-to-door-switches": (switches, "what the paper leaves open about Meta-PWR in Key-to-Door"),
+    "minatar": (minatar, "A2C and Meta-PWTD on the five games of MinAtar, Atari in small"),
+    "minatar-baselines": (minatar_baselines, "A2C-RR on the same"),
     "umbrella": (umbrella, "variance of the decision's advantage in the umbrella MDP"),
 }
 

@@ -8,6 +8,7 @@ from functools import partial
 
 from matplotlib.figure import Figure
 
+from paircredit.analysis.game_suites import ATARI, MINATAR
 from paircredit.analysis.key_to_door_results import SEARCHES
 from paircredit.figures import (
     bsuite_regret,
@@ -16,6 +17,9 @@ from paircredit.figures import (
     dag_switches,
     dag_weights,
     estimator_quality,
+    game_bars,
+    game_curves,
+    game_tables,
     key_to_door_central,
     key_to_door_curves,
     key_to_door_frames,
@@ -94,6 +98,20 @@ _CURVES_PAPER = {
     "apples": "The appendix of the paper shows the same nine panels as means of ten seeds; apples pay soon after the "
     "action, so that a steep discount helps here.",
 }
+
+_GAME_CURVES_CAPTION = (
+    "Lines are means over seeds, bands are 95 % bootstrap intervals of the mean, the dashed line is random play. "
+    "Curves begin when every seed has ended a game. "
+)
+_SCORES_CAPTION = (
+    "Scores are mean returns of whole games over the last tenth of training, means over seeds with 95 % bootstrap "
+    "intervals. "
+)
+_RELATIVE_CAPTION = (
+    "Scores after the frames that both trained, their difference and the relative performance of the figure, with 95 % "
+    "bootstrap intervals over seeds. Meta-PWTD is better or worse where the interval does not contain 0, and it is "
+    "open with fewer than five seeds. By means alone it is a tie where the relative performance reads 0 %. "
+)
 
 FIGURES: tuple[FigureSpec, ...] = (
     FigureSpec(
@@ -251,6 +269,40 @@ FIGURES: tuple[FigureSpec, ...] = (
         )
         for domain in bsuite_regret.VARIED
     ),
+    FigureSpec(
+        "atari-relative",
+        "Atari: Meta-PWTD beside A2C",
+        "Top: by how much Meta-PWTD's score is better than A2C's, as a share of the better of A2C and a person, each "
+        "less random play; lines are 95 % bootstrap intervals over seeds. Where a difference is beyond 150 % the "
+        "axis is linear up to 10 % and logarithmic beyond. Bottom: the median over games of the human-normalised "
+        "score, 0 for random play and 1 for a person, with 95 % bootstrap intervals in which seeds are drawn and "
+        "games are not. Figure 6 of the paper shows both, the curves as an inset: 30 games better, 14 worse, 5 ties, "
+        "and Meta-PWTD slightly above A2C all the time. The paper does not say what the relative performance is.",
+        partial(game_bars.draw, suite=ATARI),
+    ),
+    FigureSpec(
+        "atari-curves",
+        "Atari: learning curves",
+        "A panel per game: the unclipped return of whole games, the last one of each actor, against frames. "
+        + _GAME_CURVES_CAPTION
+        + "The appendix of the paper shows the same panels for 49 games as means of five seeds with standard errors.",
+        partial(game_curves.draw, suite=ATARI),
+    ),
+    FigureSpec(
+        "minatar-relative",
+        "MinAtar: Meta-PWTD beside A2C",
+        "By how much Meta-PWTD's score is better than A2C's, as a share of what the better of the two gains over "
+        "random play (at least of what random play itself is paid); lines are 95 % bootstrap intervals over seeds. "
+        "The paper does not have these games: they are Atari in small, and ask the same question.",
+        partial(game_bars.draw, suite=MINATAR),
+    ),
+    FigureSpec(
+        "minatar-curves",
+        "MinAtar: learning curves",
+        "A panel per game: the return of whole games, the last one of each actor, against frames, of which a step has "
+        "one. " + _GAME_CURVES_CAPTION + "The paper does not have these games.",
+        partial(game_curves.draw, suite=MINATAR),
+    ),
 )
 
 TABLES: tuple[TableSpec, ...] = (
@@ -323,5 +375,34 @@ TABLES: tuple[TableSpec, ...] = (
         "The same for every setting of a domain; variants that are alike count as further seeds. Intervals are 95 % "
         "bootstrap intervals of the mean over members, beside the smallest and the largest of them.",
         bsuite_regret.settings_table,
+    ),
+    TableSpec(
+        "atari-scores",
+        "Atari: scores",
+        _SCORES_CAPTION
+        + "Normalised scores are 0 for random play and 1 for a person, by the human scores that papers on 57 games "
+        "have, and by those of Mnih et al. (2015).",
+        partial(game_tables.scores, suite=ATARI),
+    ),
+    TableSpec(
+        "atari-relative",
+        "Atari: Meta-PWTD beside A2C, game by game",
+        _RELATIVE_CAPTION + "The paper has 30 games better, 14 worse, 5 ties.",
+        partial(game_tables.relative, suite=ATARI),
+    ),
+    TableSpec(
+        "atari-summary",
+        "Atari: human-normalised scores over games",
+        "The median over games of the mean over seeds, and the interquartile mean over games and seeds, after the "
+        "frames that all trained, of the methods that have played all games that A2C and Meta-PWTD have. Intervals "
+        "are 95 % bootstrap intervals in which seeds are drawn within games.",
+        partial(game_tables.summary, suite=ATARI),
+    ),
+    TableSpec("minatar-scores", "MinAtar: scores", _SCORES_CAPTION.strip(), partial(game_tables.scores, suite=MINATAR)),
+    TableSpec(
+        "minatar-relative",
+        "MinAtar: Meta-PWTD beside A2C, game by game",
+        _RELATIVE_CAPTION.strip(),
+        partial(game_tables.relative, suite=MINATAR),
     ),
 )

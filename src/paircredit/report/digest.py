@@ -14,6 +14,8 @@ import numpy as np
 from paircredit.analysis.bsuite_results import Regrets, all_regrets
 from paircredit.analysis.claims import Verdict
 from paircredit.analysis.dag_results import learning_curves
+from paircredit.analysis.game_results import GameCurves, all_games
+from paircredit.analysis.game_suites import SUITES
 from paircredit.analysis.key_to_door_results import QUANTITIES, VARIANTS, all_curves
 from paircredit.analysis.key_to_door_weights import learned_weights
 from paircredit.envs.dag import acting_states
@@ -61,6 +63,16 @@ def write_digest(runs: Sequence[Run], verdicts: Sequence[Verdict], folder: Path)
             ["domain", "setting", "method", "members", "episode", "mean", "deviation"],
             [row for own in regrets for row in _regret_curves(own)],
         )
+    for suite in SUITES:
+        games = [own for methods in all_games(runs, suite).values() for own in methods.values()]
+        if games:
+            contents[f"{suite.role}-members.csv"] = _csv(
+                ["game", "method", "seed", "frames", "score"], [row for own in games for row in _game_scores(own)]
+            )
+            contents[f"{suite.role}-curves.csv"] = _csv(
+                ["game", "method", "seeds", "frames", "mean", "deviation"],
+                [row for own in games for row in _game_curves(own)],
+            )
     weights = _weights(runs) | _key_to_door_weights(runs)
     if weights:
         buffer = io.BytesIO()
@@ -110,6 +122,23 @@ def _regret_curves(regrets: Regrets) -> list[list[object]]:
         for episode, mean, deviation in zip(episodes, own.mean(axis=0), own.std(axis=0), strict=True):
             rows.append([*names, float(episode), round(float(mean), 5), round(float(deviation), 5)])
     return rows
+
+
+def _game_scores(curves: GameCurves) -> list[list[object]]:
+    """The score of every member."""
+    scores = curves.scores()
+    if scores is None:
+        return []
+    members = zip(curves.seeds.tolist(), scores.tolist(), strict=True)
+    return [[curves.game, curves.label, seed, int(curves.trained), round(score, 4)] for seed, score in members]
+
+
+def _game_curves(curves: GameCurves) -> list[list[object]]:
+    """The return of a game at some hundred points, mean and deviation over seeds."""
+    frames, values = curves.thinned(CURVE_POINTS)
+    names = [curves.game, curves.label, len(values)]
+    columns = zip(frames, values.mean(axis=0), values.std(axis=0), strict=True)
+    return [[*names, int(at), round(float(mean), 4), round(float(deviation), 4)] for at, mean, deviation in columns]
 
 
 def _weights(runs: Sequence[Run]) -> dict[str, np.ndarray]:

@@ -1,0 +1,66 @@
+"""Atari and MinAtar as experiments: what is run at each scale, and MinAtar from the command line to figures."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from paircredit.analysis.atari_scores import GAMES
+from paircredit.analysis.game_claims import PAPER_FRAMES
+from paircredit.analysis.game_results import all_games
+from paircredit.analysis.game_suites import ATARI, MINATAR
+from paircredit.envs.minatar import GAMES as SMALL_GAMES
+from paircredit.experiments import experiments, make_experiment, reproduce
+from paircredit.experiments.atari import updates_for
+from paircredit.experiments.spec import SCALES
+from paircredit.runs import find_runs
+
+
+def test_paper_is_the_papers():
+    runs = make_experiment("atari", "paper").runs
+    assert len(runs) == len({run.name for run in runs}) == 49 * 3
+    assert [run.name for run in runs[:3]] == ["alien-a2c", "alien-meta-pwtd", "alien-a2c-rr"]
+    for run in runs:
+        assert run.env == f"atari/{run.tags['game']}" and run.tags["game"] in GAMES
+        assert run.updates == 156_250 == PAPER_FRAMES / (16 * 20 * 4) and run.seeds == (0, 1, 2, 3, 4)
+        assert run.preset == "paper" and run.tags["role"] == ATARI.role and run.tags["label"] == run.method
+
+
+def test_updates_are_rounded_up():
+    assert updates_for(1280) == 1 and updates_for(1281) == 2
+    assert updates_for(800, actors=2) == 5
+
+
+@pytest.mark.parametrize("scale", ["smoke", "short"])
+def test_less_is_part_of_it(scale):
+    runs = make_experiment("atari", scale).runs
+    assert {run.name for run in runs} < {run.name for run in make_experiment("atari", "paper").runs}
+    assert "pong-a2c" in {run.name for run in runs} and runs[0].updates < 10_000
+
+
+def test_minatar_has_all_games_and_a_step_is_a_frame():
+    runs = [*make_experiment("minatar", "paper").runs, *make_experiment("minatar-baselines", "paper").runs]
+    assert {run.name for run in runs} == {f"{game}-{m}" for game in SMALL_GAMES for m in ("a2c", "meta-pwtd", "a2c-rr")}
+    for run in runs:
+        assert run.updates * 16 * 20 == 10_000_000 and len(run.seeds) == 10 and run.tags["role"] == MINATAR.role
+
+
+def test_they_are_listed():
+    assert {"atari", "minatar", "minatar-baselines"} <= set(experiments())
+    for name in ("atari", "minatar", "minatar-baselines"):
+        for scale in SCALES:
+            assert make_experiment(name, scale).runs
+
+
+def test_a_run_has_what_figures_and_claims_look_for(tmp_path, run_cli):
+    """One method at smoke scale, shortened; the rest is the command line's."""
+    whole = make_experiment("minatar", "smoke")
+    run = dataclasses.replace(whole.runs[0], updates=6)
+    reproduce(dataclasses.replace(whole, runs=(run,)), tmp_path / "runs")
+    curves = all_games(find_runs(tmp_path / "runs"), MINATAR)["breakout"]["a2c"]
+    assert curves.trained == 6 * 320 and curves.values.shape == (2, 5) and (curves.values >= 0).all()
+    code, said, _ = run_cli("figures", tmp_path / "runs", "--out", tmp_path / "figures")
+    assert code == 0 and "minatar-curves.svg" in said and "minatar-scores.csv" in said
+    code, said, _ = run_cli("claims", tmp_path / "runs")
+    assert code == 0 and "M1  not judged" in said and "A1  not judged" in said
