@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from paircredit.analysis import game_claims
-from paircredit.analysis.atari_scores import GAMES, Reference
 from paircredit.analysis.claims import CLAIMS
 from paircredit.analysis.game_comparisons import (
     Comparison,
@@ -27,6 +26,7 @@ from paircredit.analysis.game_comparisons import (
 from paircredit.analysis.game_results import GameCurves, all_games
 from paircredit.analysis.game_suites import ATARI, HUMAN, HUMAN_2015, MINATAR
 from paircredit.analysis.statistics import Interval, bootstrap
+from paircredit.envs.atari.games import GAMES, Reference
 from paircredit.figures import TABLES
 from paircredit.runs import Run, find_runs
 from tests.game_runs import ROWS, write_game

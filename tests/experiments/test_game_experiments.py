@@ -6,10 +6,10 @@ import dataclasses
 
 import pytest
 
-from paircredit.analysis.atari_scores import GAMES
 from paircredit.analysis.game_claims import PAPER_FRAMES
 from paircredit.analysis.game_results import all_games
 from paircredit.analysis.game_suites import ATARI, MINATAR
+from paircredit.envs.atari.games import GAMES
 from paircredit.envs.minatar import GAMES as SMALL_GAMES
 from paircredit.experiments import experiments, make_experiment, reproduce
 from paircredit.experiments.atari import updates_for

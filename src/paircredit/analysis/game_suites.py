@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from paircredit.analysis.atari_scores import GAMES
+from paircredit.envs.atari.games import GAMES
 
 MINATAR_RANDOM_PLAY = {
     "asterix": 0.5,

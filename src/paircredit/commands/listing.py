@@ -33,13 +33,12 @@ def print_entries(entries: Mapping[str, str]) -> None:
     """A line each; a family whose members have the same summary (atari/alien, atari/amidar, …) gets one paragraph."""
     families: dict[tuple[str, str], list[str]] = {}
     for name, summary in entries.items():
-        family, slash, own = name.partition("/")
-        families.setdefault((family + slash if slash else name, summary), []).append(own)
-    width = max(len(name) + max(map(len, own)) for (name, _), own in families.items() if len(own) == 1)
-    for (name, summary), own in families.items():
-        if len(own) == 1:
-            print(f"  {name + own[0]:<{width}} {summary}")
+        family, slash, own = name.rpartition("/")
+        families.setdefault((family + slash, summary), []).append(own)
+    width = max(len(family) + len(names[0]) for (family, _), names in families.items() if len(names) == 1)
+    for (family, summary), names in families.items():
+        if len(names) == 1:
+            print(f"  {family + names[0]:<{width}} {summary}")
             continue
-        text = f"{summary}: {', '.join(own)}"
-        lines = textwrap.wrap(text, 118 - width, break_on_hyphens=False)
-        print(f"  {name + '…':<{width}} " + f"\n{' ' * (width + 3)}".join(lines))
+        lines = textwrap.wrap(f"{summary}: {', '.join(names)}", 118 - width, break_on_hyphens=False)
+        print(f"  {family + '…':<{width}} " + f"\n{' ' * (width + 3)}".join(lines))

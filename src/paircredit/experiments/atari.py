@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from paircredit.analysis.atari_scores import GAMES
+from paircredit.envs.atari.games import GAMES
 from paircredit.experiments.spec import Experiment, TrainingSpec, pick_scale
 
 METHODS = ("a2c", "meta-pwtd", "a2c-rr")

@@ -2,6 +2,6 @@
 
 from paircredit.envs.atari.config import AtariConfig
 from paircredit.envs.atari.environment import Atari
-from paircredit.envs.atari.games import GAMES
+from paircredit.envs.atari.games import GAMES, Reference
 
-__all__ = ["GAMES", "Atari", "AtariConfig"]
+__all__ = ["GAMES", "Atari", "AtariConfig", "Reference"]
