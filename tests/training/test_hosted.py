@@ -105,7 +105,7 @@ def test_time_is_accounted_for():
         stacked = stack_members(methods)
         state = members.start_members(stacked, env, plan, member_keys(range(MEMBERS)))
         members.run_chunk(stacked, env, plan, state)
-        for waiting in members.waiting:
+        for waiting in (group.waiting for group in members.groups):
             assert waiting.emulators > 0 and waiting.device > 0
             assert waiting.all > 0
 

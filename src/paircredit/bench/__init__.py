@@ -1,6 +1,7 @@
 """How fast training is on this machine, and where the time goes."""
 
+from paircredit.bench.hosted_speed import bench_hosted
 from paircredit.bench.measure import Measurement, compile_all, compile_program, measure
 from paircredit.bench.training_speed import BenchSpec, bench, growth
 
-__all__ = ["BenchSpec", "Measurement", "bench", "compile_all", "compile_program", "growth", "measure"]
+__all__ = ["BenchSpec", "Measurement", "bench", "bench_hosted", "compile_all", "compile_program", "growth", "measure"]

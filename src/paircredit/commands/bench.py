@@ -57,10 +57,9 @@ def run(words: Sequence[str]) -> int:
         raise PaircreditError(f"{options.json} exists already; choose another file or remove it first.")
     if not options.methods:
         raise PaircreditError("Name at least one method to time.")
-    from paircredit.bench import BenchSpec, bench, growth
-    from paircredit.bench.training_speed import peak_device_bytes
-    from paircredit.runs import write_file
-    from paircredit.runs.provenance import provenance
+    from paircredit.bench import BenchSpec
+    from paircredit.envs import make_environment
+    from paircredit.envs.hosted import is_hosted
 
     env_settings, method_settings = _settings(options.settings)
     specs = [
@@ -76,6 +75,14 @@ def run(words: Sequence[str]) -> int:
         )
         for method in options.methods
     ]
+    if is_hosted(make_environment(options.env, **env_settings)):
+        return _on_the_host(options, specs)
+    return _on_the_device(options, specs)
+
+
+def _on_the_device(options: BenchOptions, specs: Sequence[Any]) -> int:
+    from paircredit.bench import bench, growth
+
     rows: list[dict[str, Any]] = []
     print("method      members  ms/update  frames/s  × first  compile s  temporary GiB")
     for spec in specs:
@@ -98,11 +105,47 @@ def run(words: Sequence[str]) -> int:
                 f"{_millions(row['frames_per_second'])} {row['temporary_bytes'] / 2**30:14.2f}",
                 flush=True,
             )
-    if options.json is not None:
-        numbers = {"provenance": provenance(), "rows": rows, "growth": grown, "peak_device_bytes": peak_device_bytes()}
-        write_file(options.json, (json.dumps(numbers, indent=1) + "\n").encode())
-        print(f"\nThe numbers are in {options.json}")
+    _keep(options.json, {"rows": rows, "growth": grown})
     return 0
+
+
+def _on_the_host(options: BenchOptions, specs: Sequence[Any]) -> int:
+    """How busy the emulators are, and the device."""
+    from paircredit.bench import bench_hosted
+
+    if options.profile or options.growth:
+        raise PaircreditError(f"--profile and --growth are for environments on the device; {options.env} is not.")
+    rows: list[dict[str, Any]] = []
+    print("method      members groups  ms/update    steps/s   emulators alone       busy  device busy")
+    for spec in specs:
+        rows.append(bench_hosted(spec))
+        row = rows[-1]
+        print(
+            f"{row['method']:<11} {row['members']:>7} {row['groups']:>6} {1e3 * row['seconds_per_update']:10.1f} "
+            f"{row['steps_per_second']:10,.0f} {row['emulators_alone_steps_per_second']:17,.0f} "
+            f"{row['emulators_busy']:10.0%} {row['device_busy']:12.0%}",
+            flush=True,
+        )
+    print(f"A step is {rows[0]['frames_per_second'] / rows[0]['steps_per_second']:.0f} frames.")
+    print("\nthe device, ms per update of all groups, each program by itself")
+    for row in rows:
+        parts = ", ".join(f"{name} {1e3 * seconds:.1f}" for name, seconds in row["device_seconds"].items())
+        print(f"{row['method']:<11} {parts}")
+    _keep(options.json, {"rows": rows})
+    return 0
+
+
+def _keep(path: Path | None, numbers: dict[str, Any]) -> None:
+    """In a file, where one was named."""
+    from paircredit.bench.training_speed import peak_device_bytes
+    from paircredit.runs import write_file
+    from paircredit.runs.provenance import provenance
+
+    if path is None:
+        return
+    kept = {"provenance": provenance(), **numbers, "peak_device_bytes": peak_device_bytes()}
+    write_file(path, (json.dumps(kept, indent=1) + "\n").encode())
+    print(f"\nThe numbers are in {path}")
 
 
 def _settings(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:

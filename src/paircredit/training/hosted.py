@@ -10,6 +10,7 @@ first the device waits for the emulators, in the second it need not.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
 import time
@@ -49,7 +50,11 @@ class Waiting:
 
 
 class HostedMembers:
-    """The members of a training and their pools; a context manager that closes them at the end."""
+    """The members of a training and their pools; a context manager that closes them at the end.
+
+    Attributes:
+        groups: of members.
+    """
 
     def __init__(self, methods: Sequence[Any], env: HostedEnvironment, plan: Plan) -> None:
         """Nothing is opened yet.
@@ -64,10 +69,10 @@ class HostedMembers:
         """
         if plan.protocol != "online":
             raise PaircreditError(f"On {env.spec.name} only the online protocol can be used.")
-        programs, stopped = _Programs(env, plan, methods[0]), threading.Event()
+        programs, stopped = Programs(env, plan, methods[0]), threading.Event()
         count = env.groups(len(methods))
         self._stopped = stopped
-        self._groups = [_Group(env, programs, stopped, len(methods) // count) for _ in range(count)]
+        self.groups = [Group(env, programs, stopped, len(methods) // count) for _ in range(count)]
 
     def __enter__(self) -> HostedMembers:
         """The members."""
@@ -75,20 +80,15 @@ class HostedMembers:
 
     def __exit__(self, *error: object) -> None:
         """Close all pools."""
-        for group in self._groups:
+        for group in self.groups:
             group.close()
-
-    @property
-    def waiting(self) -> list[Waiting]:
-        """Where the time of each group went."""
-        return [group.waiting for group in self._groups]
 
     def start_members(
         self, methods: PyTree, envs: PyTree, plan: Plan, keys: Key[Array, " M"], weights: PyTree = None
     ) -> LoopState:
         """As `loop.start_members`."""
         del envs, plan
-        state: LoopState = self._on_each(_Group.start, methods, keys, weights)
+        state: LoopState = self._on_each(Group.start, methods, keys, weights)
         return state
 
     def run_chunk(self, methods: PyTree, envs: PyTree, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:
@@ -101,11 +101,11 @@ class HostedMembers:
 
     def _on_each(self, work: Callable[..., PyTree], *arguments: PyTree) -> Any:
         """Work of all groups side by side, each with its share of the arguments; their results, joined again."""
-        count = len(self._groups)
+        count = len(self.groups)
         with ThreadPoolExecutor(count) as executor:
             futures = [
                 executor.submit(work, group, *_share(arguments, index, count))
-                for index, group in enumerate(self._groups)
+                for index, group in enumerate(self.groups)
             ]
             try:
                 wait(futures, return_when=FIRST_EXCEPTION)
@@ -123,13 +123,22 @@ class _StoppedError(Exception):
     """Another group failed, or somebody interrupted."""
 
 
-class _Group:
-    """Some members, their pool, and where their time went; used by one thread at a time."""
+class Group:
+    """Some members and their pool; used by one thread at a time.
 
-    def __init__(self, env: HostedEnvironment, programs: _Programs, stopped: threading.Event, members: int) -> None:
+    Attributes:
+        env: their environment.
+        programs: what they compute.
+        members: how many.
+        pool: their emulators, once they are there.
+        waiting: where their time went.
+    """
+
+    def __init__(self, env: HostedEnvironment, programs: Programs, stopped: threading.Event, members: int) -> None:
         self.env, self.programs, self.stopped, self.members = env, programs, stopped, members
         self.pool: Pool | None = None
         self.waiting = Waiting()
+        self._in_flight: PyTree = ()
 
     def start(self, methods: PyTree, keys: Key[Array, " m"], weights: PyTree) -> LoopState:
         """Fresh learners and their first pieces."""
@@ -153,14 +162,22 @@ class _Group:
             state = LoopState(learner, trajectory, keys, actors)
         # On the host: a program that stacks would be compiled for every number of updates.
         found = {name: np.stack([np.asarray(one[name]) for one in summaries], axis=1) for name in summaries[0]}
+        self.wait()
         self.waiting.all += time.perf_counter() - began
         return state, jax.tree.map(jnp.asarray, found)
 
     def close(self) -> None:
-        """Let go of the pool."""
+        """Let go of the pool, once no program steps it any more."""
+        self.wait()
         if self.pool is not None:
             self.pool.close()
         self.pool = None
+
+    def wait(self) -> None:
+        """Until no program steps the pool; what went wrong in one is told to those who look at its results."""
+        with contextlib.suppress(Exception):
+            jax.block_until_ready(self._in_flight)
+        self._in_flight = ()
 
     def _open(self, methods: PyTree, learner: PyTree, keys: Key[Array, " m"]) -> Actors:
         """A pool with seeds from the members' keys, and actors at the beginning of their episodes."""
@@ -168,7 +185,7 @@ class _Group:
         episodes = self.programs.episodes
         seeds = [np.random.SeedSequence(own.tolist()).generate_state(episodes) >> 1 for own in data]
         self.pool = self.env.open(np.concatenate(seeds).astype(np.int64))
-        actors: Actors = self.programs.begin(methods, learner, self._by_member(self.pool.reset()))
+        actors: Actors = self.programs.begin(methods, learner, self.by_member(self.pool.reset()))
         return actors
 
     def _collect(
@@ -178,7 +195,9 @@ class _Group:
         assert self.pool is not None
         if self.env.in_graph:
             self._go_on()
-            return self.programs.rollout_of(self.pool)(self.pool.handle, methods, learner, actors, noise)
+            rollout = self.programs.rollout_of(self.pool)
+            self._in_flight = rollout(self.pool.handle, methods, learner, actors, noise)
+            return self._in_flight
         steps: list[Recorded] = []
         actions, carry = self.programs.act(methods, learner, actors, noise[0])
         for following in (*noise[1:], None):
@@ -187,7 +206,7 @@ class _Group:
             chosen = np.asarray(actions).reshape(-1)
             acted = time.perf_counter()
             self.pool.send(chosen)
-            raw = self._by_member(self.pool.receive())
+            raw = self.by_member(self.pool.receive())
             self.waiting.device += acted - began
             self.waiting.emulators += time.perf_counter() - acted
             actors, step = self.programs.follow(methods, learner, actors, actions, carry, raw)
@@ -196,7 +215,8 @@ class _Group:
                 actions, carry = self.programs.act(methods, learner, actors, following)
         return self.programs.piece(steps, actors), actors
 
-    def _by_member(self, raw: PyTree) -> PyTree:
+    def by_member(self, raw: PyTree) -> PyTree:
+        """What a pool says, with an axis for members and one for the actors of each."""
         return jax.tree.map(lambda x: x.reshape(self.members, -1, *x.shape[1:]), raw)
 
     def _go_on(self) -> None:
@@ -204,7 +224,7 @@ class _Group:
             raise _StoppedError
 
 
-class _Programs:
+class Programs:
     """What groups compute, compiled once for all of them; everything is mapped over a group's members."""
 
     def __init__(self, env: HostedEnvironment, plan: Plan, method: Any) -> None:

@@ -1,0 +1,123 @@
+"""Training speed where environments live on the host, beside what the emulators can do by themselves.
+
+Emulators alone and training take turns on the same pools, so that whatever else the machine does slows both down.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import numpy as np
+
+from paircredit.bench.training_speed import BenchSpec
+from paircredit.envs.registry import make_environment
+from paircredit.methods import make_method, replace_dotted
+from paircredit.training.hosted import Group, HostedMembers, Waiting
+from paircredit.training.loop import LoopState, Plan
+from paircredit.training.members import member_keys, stack_members
+
+
+def bench_hosted(spec: BenchSpec) -> dict[str, Any]:
+    """Time a method on an environment on the host.
+
+    Args:
+        spec: what to time.
+
+    Returns:
+        Numbers for a table and for JSON. Steps per second of the emulators alone and while training, and the share of
+        the one in the other, which is how busy the emulators are; how busy the device is, by what its programs take
+        when nothing else runs; and where the groups' threads waited.
+    """
+    env: Any = make_environment(spec.env, **spec.env_settings)
+    method: Any = replace_dotted(make_method(spec.method, spec.preset, spec.env), spec.method_settings, spec.method)
+    methods, plan = [method] * spec.members, Plan(updates=spec.updates)
+    stacked, steps = stack_members(methods), spec.members * method.episodes * env.spec.horizon * spec.updates
+    with HostedMembers(methods, env, plan) as members:
+        began = time.perf_counter()
+        state = members.start_members(stacked, env, plan, member_keys(range(spec.members)))
+        state, _ = members.run_chunk(stacked, env, plan, state)
+        started = time.perf_counter() - began
+        for group in members.groups:
+            group.waiting = Waiting()
+        alone, training = [], []
+        for _ in range(spec.repeats):
+            alone.append(_seconds(lambda: _step_all(members, spec.updates * env.spec.horizon)))
+            began = time.perf_counter()
+            state, _ = jax.block_until_ready(members.run_chunk(stacked, env, plan, state))
+            training.append(time.perf_counter() - began)
+        waiting = [group.waiting for group in members.groups]
+        device = _device_seconds(members.groups[0], stacked, state, len(members.groups))
+    per_update = statistics.median(training) / spec.updates
+    return {
+        "method": spec.method,
+        "env": spec.env,
+        "preset": spec.preset,
+        "members": spec.members,
+        "groups": len(waiting),
+        "episodes": method.episodes,
+        "horizon": env.spec.horizon,
+        "rollouts": "in-graph" if env.in_graph else "host",
+        "seconds_per_update": per_update,
+        "steps_per_second": steps / statistics.median(training),
+        "frames_per_second": env.spec.frames_per_step * steps / statistics.median(training),
+        "emulators_alone_steps_per_second": steps / statistics.median(alone),
+        "emulators_busy": statistics.median([a / t for a, t in zip(alone, training, strict=True)]),
+        "device_seconds": device,
+        "device_busy": sum(device.values()) / per_update,
+        "threads_wait_for_emulators": sum(w.emulators for w in waiting) / sum(w.all for w in waiting),
+        "threads_wait_for_device": sum(w.device for w in waiting) / sum(w.all for w in waiting),
+        "start_seconds": started,
+        "device": {"gpu": "cuda"}.get(jax.default_backend(), jax.default_backend()),
+    }
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def _step_all(members: HostedMembers, steps: int) -> None:
+    """Random actions in all pools side by side, as fast as they go."""
+
+    def drive(number: int) -> None:
+        group = members.groups[number]
+        assert group.pool is not None
+        draw = np.random.default_rng(number)
+        actions = draw.integers(group.env.spec.num_actions, size=(steps, group.members * group.programs.episodes))
+        for chosen in actions.astype(np.int32):
+            group.pool.send(chosen)
+            group.pool.receive()
+
+    with ThreadPoolExecutor(len(members.groups)) as executor:
+        list(executor.map(drive, range(len(members.groups))))
+
+
+def _device_seconds(group: Group, methods: Any, state: LoopState, groups: int) -> dict[str, float]:
+    """What the device computes per update of all groups, program by program, when nothing else runs."""
+    assert group.pool is not None
+    methods, state = jax.tree.map(lambda x: x[: group.members], (methods, state))
+    programs, horizon, actors = group.programs, group.env.spec.horizon, state.actors
+    learner, kept, noise, _, _ = programs.learn(methods, state)
+    actions, carry = programs.act(methods, learner, actors, noise[0])
+    group.pool.send(np.asarray(actions).reshape(-1))
+    raw = group.by_member(group.pool.receive())
+    parts = {
+        "acting": (horizon, lambda: programs.act(methods, learner, actors, noise[0])),
+        "reading": (horizon, lambda: programs.follow(methods, learner, actors, actions, carry, raw)),
+        "learning": (1, lambda: programs.learn(methods, state)),
+    }
+    if programs.meta is not None:
+        meta = programs.meta
+        parts["meta"] = (1, lambda: meta(methods, learner, kept, state.trajectory))
+
+    def once(work: Callable[[], Any]) -> float:
+        jax.block_until_ready(work())
+        return statistics.median(_seconds(lambda: jax.block_until_ready(work())) for _ in range(3))
+
+    return {name: groups * times * once(work) for name, (times, work) in parts.items()}
