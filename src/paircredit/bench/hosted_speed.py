@@ -108,8 +108,10 @@ def _device_seconds(group: Group, methods: Any, state: LoopState, groups: int) -
     group.pool.send(np.asarray(actions).reshape(-1))
     raw = group.by_member(group.pool.receive())
     parts = {
-        "acting": (horizon, lambda: programs.act(methods, learner, actors, noise[0])),
-        "reading": (horizon, lambda: programs.follow(methods, learner, actors, actions, carry, raw)),
+        "acting": (
+            horizon,
+            lambda: programs.follow_and_act(methods, learner, actors, actions, carry, raw, noise[0]),
+        ),
         "learning": (1, lambda: programs.learn(methods, state)),
     }
     if programs.meta is not None:

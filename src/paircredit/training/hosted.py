@@ -209,10 +209,12 @@ class Group:
             raw = self.by_member(self.pool.receive())
             self.waiting.device += acted - began
             self.waiting.emulators += time.perf_counter() - acted
-            actors, step = self.programs.follow(methods, learner, actors, actions, carry, raw)
+            before = methods, learner, actors, actions, carry, raw
+            if following is None:
+                actors, step = self.programs.follow(*before)
+            else:
+                actors, step, actions, carry = self.programs.follow_and_act(*before, following)
             steps.append(step)
-            if following is not None:
-                actions, carry = self.programs.act(methods, learner, actors, following)
         return self.programs.piece(steps, actors), actors
 
     def by_member(self, raw: PyTree) -> PyTree:
@@ -231,6 +233,7 @@ class Programs:
         self.env, self.plan, self.episodes = env, plan, method.episodes
         self.start, self.begin, self.learn = _compiled(self._start), _compiled(self._begin), _compiled(self._learn)
         self.act, self.follow, self.piece = _compiled(self._act), _compiled(self._follow), _compiled(self._piece)
+        self.follow_and_act = _compiled(self._follow_and_act)
         self.meta = _compiled(self._meta) if plan.learn_weights and learns_weights(method) else None
         self._rollout: Any = None
         self._lock = threading.Lock()
@@ -286,6 +289,12 @@ class Programs:
             return follow(method, learner, own, actions, carry, state, after)
 
         return jax.vmap(one)(methods, learner, actors, actions, carry, raw)
+
+    def _follow_and_act(self, methods: PyTree, learner: PyTree, *given: Any) -> tuple:
+        """One program instead of two: what a step costs on the host is how often it talks to the device."""
+        *before, gumbel = given
+        actors, step = self._follow(methods, learner, *before)
+        return actors, step, *self._act(methods, learner, actors, gumbel)
 
     def _piece(self, steps: Sequence[Recorded], actors: Actors) -> Trajectory:
         stacked = jax.tree.map(lambda *x: jnp.stack(x, axis=1), *steps)
