@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +14,9 @@ import pytest
 from paircredit.envs import make_environment
 from paircredit.envs.pieces import InPieces
 from paircredit.estimators import pairwise_sum
+from paircredit.experiments import TrainingSpec, training_run
+from paircredit.experiments.progress import Silent
+from paircredit.experiments.training_run import run_training
 from paircredit.methods import A2C, A2CRR, InnerLoop, ReturnPrediction, make_method, replace_dotted
 from paircredit.networks import NetworkSpec
 from paircredit.training import Plan, member_keys, memory, run_chunk, stack_members, start_members, train
@@ -25,6 +30,21 @@ SMALL = ReturnPrediction(
 INNER = InnerLoop(episodes=3, discount=0.9, entropy_cost=0.01)
 CATCH = InPieces(make_environment("bsuite/catch"), 12)
 UMBRELLA = InPieces(make_environment("umbrella", length=4, variance=0.25), 7)
+
+
+GAME = {
+    "inner.episodes": 2,
+    "prediction.width": 6,
+    "prediction.cells": 4,
+    "prediction.capacity": 6,
+    "prediction.steps": 8,
+    "prediction.chunk": 4,
+    "prediction.every": 3,
+    "prediction.epochs": 1,
+    "prediction.warm_up": 3,
+    "prediction.batch_size": 2,
+}
+"""Small enough for a test."""
 
 
 def method(**settings) -> A2CRR:
@@ -177,10 +197,7 @@ class TestPresets:
 
 def test_members_learn_a_game_in_one_program():
     """MinAtar: change of frame alone, pictures as bytes, one network for policy and value."""
-    settings = {"inner.episodes": 2, "prediction.width": 6, "prediction.cells": 4, "prediction.capacity": 6}
-    settings |= {"prediction.steps": 8, "prediction.chunk": 4, "prediction.every": 3, "prediction.epochs": 1}
-    settings |= {"prediction.warm_up": 3, "prediction.batch_size": 2}
-    base = replace_dotted(make_method("a2c-rr", "paper", "minatar/breakout", network=TINY), settings, "a2c-rr")
+    base = replace_dotted(make_method("a2c-rr", "paper", "minatar/breakout", network=TINY), GAME, "a2c-rr")
     members = [replace_dotted(base, {"prediction.learning_rate": rate}, "a2c-rr") for rate in (0.0, 1e-2)]
     env = make_environment("minatar/breakout", steps=6)
     methods, envs, plan = stack_members(members), stack_members([env] * 2), Plan(updates=6)
@@ -199,6 +216,40 @@ def test_members_learn_a_game_in_one_program():
     assert predictor.state.recordings.frames.pixels.shape == (2, 8, 8, 10, 10, 4)
     for part in ("policy", "redistributed_value", "predictor"):
         assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(getattr(learner, part).parameters))
+
+
+@pytest.mark.slow
+def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Recordings, memories of sequences and the count of updates go through the checkpoint."""
+    monkeypatch.setattr(training_run, "LARGEST_CHUNK_OF_PICTURES", 2)
+    settings = GAME | {"network.filters": (2, 2), "network.picture_width": 6, "network.trunk": (6, 5)}
+    spec = TrainingSpec("run", "minatar/breakout", "a2c-rr", 6, (0, 1), {"steps": 6}, settings, preset="small")
+    learners, real = [], training_run.train
+
+    def watched(*arguments: Any, stop_after: int | None = None, **more: Any) -> Any:
+        inform, seen = more.pop("on_chunk"), []
+
+        def on_chunk(chunk: Any) -> None:
+            inform(chunk)
+            seen.append(chunk)
+            if len(seen) == stop_after:
+                raise KeyboardInterrupt
+
+        state = real(*arguments, on_chunk=on_chunk, **more)
+        learners.append(state.learner)
+        return state
+
+    monkeypatch.setattr(training_run, "train", watched)
+    run_training(spec, tmp_path / "whole", Silent(), checkpoint_seconds=0.0)
+    with monkeypatch.context() as stopped, pytest.raises(KeyboardInterrupt):
+        stopped.setattr(training_run, "train", lambda *a, **m: watched(*a, stop_after=2, **m))
+        run_training(spec, tmp_path / "stopped", Silent(), checkpoint_seconds=0.0)
+    run_training(spec, tmp_path / "stopped", Silent(), checkpoint_seconds=0.0)
+    assert len(learners) == 2 and (learners[0].predictor.state.updates == 6).all()
+    for a, b in zip(*(jax.tree.leaves(learner) for learner in learners), strict=True):
+        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+            a, b = jax.random.key_data(a), jax.random.key_data(b)
+        np.testing.assert_array_equal(a, b)
 
 
 class TestLearning:
