@@ -218,6 +218,15 @@ def test_members_learn_a_game_in_one_program():
         assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(getattr(learner, part).parameters))
 
 
+def test_it_runs_in_double_precision(x64):
+    """Every number of the learner keeps its type, and the predictor learns."""
+    env = InPieces(make_environment("umbrella", length=4, variance=0.25), 7)
+    acting = method(mixing="quality", **{"prediction.scaling": "largest", "prediction.chunk": 2})
+    learner = train([acting], [env], [0], Plan(updates=2), 2).learner
+    assert learner.predictor.state.optimiser.steps[0] == 3
+    assert {str(x.dtype) for x in jax.tree.leaves(learner)} <= {"float64", "int32", "int64", "bool", "key<fry>"}
+
+
 @pytest.mark.slow
 def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Recordings, memories of sequences and the count of updates go through the checkpoint."""

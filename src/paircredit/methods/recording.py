@@ -61,7 +61,7 @@ class Books(eqx.Module):
             ring=self.ring.at[places].set(self.own, mode="drop"),
             lengths=self.lengths.at[places].set(lengths, mode="drop"),
             returns=self.returns.at[places].set(self.paid, mode="drop"),
-            stored=self.stored + jnp.sum(counts),
+            stored=self.stored + jnp.sum(counts, dtype=jnp.int32),
         )
 
 
@@ -182,6 +182,6 @@ class Recordings(eqx.Module):
         return Episodes(
             observations=jax.tree.map(lambda x: x[slots], self.frames),
             actions=self.actions[slots],
-            valid=jnp.arange(self.steps) < books.lengths[places][:, None],
+            valid=jnp.arange(self.steps, dtype=jnp.int32) < books.lengths[places][:, None],
             returns=books.returns[places],
         )
