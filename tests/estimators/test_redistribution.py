@@ -10,7 +10,14 @@ import pytest
 from hypothesis import strategies as st
 
 from paircredit import estimators
-from paircredit.estimators import mix_advantages, prediction_differences, prediction_quality, redistribute
+from paircredit.estimators import (
+    mark_sequences,
+    mix_advantages,
+    prediction_differences,
+    prediction_quality,
+    redistribute,
+    redistribute_stream,
+)
 from tests.estimators.episodes import LENGTHS, random_episode
 from tests.sentences import refused
 
@@ -106,5 +113,31 @@ def test_refusals():
         redistribute(PREDICTIONS[None], REWARDS[None])
 
 
+class TestStream:
+    """Two steps of a sequence that had begun, a step to start again, and two of the next, which goes on."""
+
+    G, R = jnp.array([4.0, 5.0, np.nan, 3.0, 2.0]), jnp.array([1.0, 2.0, np.nan, 5.0, 6.0])
+    VALID = jnp.array([True, True, False, True, True])
+    MARKS = mark_sequences(VALID, jnp.array([False, True, False, False, False]), jnp.asarray(3), 10)
+
+    def redistributed(self, compensation):
+        before = jnp.asarray(3.5), jnp.asarray(0.25)
+        return redistribute_stream(self.G, self.R, self.MARKS, self.VALID, *before, compensation)
+
+    def test_hand_numbers(self):
+        """The first sequence was owed 0.25 and gets 0.5 + 1 for 1 + 2; the second gets 3 − 1 for 5 + 6 so far."""
+        rewards, owed = self.redistributed("last")
+        np.testing.assert_allclose(rewards, [0.5, 1.0 + 1.75, 0.0, 3.0, -1.0])
+        np.testing.assert_allclose(owed, 9.0)
+        rewards, owed = self.redistributed("none")
+        np.testing.assert_allclose(rewards, [0.5, 1.0, 0.0, 3.0, -1.0])
+
+    @pytest.mark.usefixtures("users_view")
+    def test_what_was_given_cannot_be_spread(self):
+        with refused("compensation in a stream", "'spread'", "last, none"):
+            self.redistributed("spread")
+
+
 def test_everything_is_exported():
-    assert {"redistribute", "prediction_differences", "prediction_quality", "mix_advantages"} <= set(estimators.__all__)
+    assert {"redistribute", "redistribute_stream", "mark_sequences"} <= set(estimators.__all__)
+    assert {"prediction_differences", "prediction_quality", "mix_advantages"} <= set(estimators.__all__)

@@ -300,14 +300,6 @@ class TestRefusals:
             train([method(**{"prediction.capacity": 10**12})], [DAG], [0], Plan(updates=1), 1)
 
 
-def test_pieces_of_episodes_are_refused():
-    class InPieces:
-        spec = dataclasses.replace(DAG.spec, name="pieces", whole_episodes=False)
-
-    with refused("A2CRR needs whole episodes", "predicts"):
-        train([method()], [InPieces()], [0], Plan(updates=1), 1)
-
-
 class TestPresets:
     def test_the_numbers_of_the_paper(self):
         """(Key-to-Door appendix.)"""

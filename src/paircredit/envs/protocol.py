@@ -24,12 +24,26 @@ class Discrete:
 
 @dataclasses.dataclass(frozen=True)
 class Pixels:
-    """Observations are `PixelObservation`s: a small colour picture, and some bits beside it."""
+    """Observations are `PixelObservation`s: a picture, and some bits beside it.
+
+    Attributes:
+        height: rows.
+        width: columns.
+        channels: colours, kinds of things, or frames.
+        flags: bits.
+        stacked: the channels are those of so many frames in a row, the newest last.
+    """
 
     height: int
     width: int
     channels: int
     flags: int
+    stacked: int = 1
+
+    @property
+    def frame(self) -> Pixels:
+        """One of the frames."""
+        return dataclasses.replace(self, channels=self.channels // self.stacked, stacked=1)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,16 +6,20 @@ from paircredit.estimators.redistribution import (
     prediction_differences,
     prediction_quality,
     redistribute,
+    redistribute_stream,
 )
 from paircredit.estimators.returns import discounted_returns, lambda_advantages, td_errors
+from paircredit.estimators.sequences import SequenceMarks, mark_sequences
 from paircredit.estimators.standardise import standardise
 from paircredit.estimators.synthetic import associated_rewards, synthetic_rewards
 from paircredit.estimators.transport import recency_window, transported_values
 
 __all__ = [
+    "SequenceMarks",
     "associated_rewards",
     "discounted_returns",
     "lambda_advantages",
+    "mark_sequences",
     "mix_advantages",
     "pairwise_sum",
     "prediction_differences",
@@ -24,6 +28,7 @@ __all__ = [
     "pwtd",
     "recency_window",
     "redistribute",
+    "redistribute_stream",
     "standardise",
     "synthetic_rewards",
     "td_errors",

@@ -13,9 +13,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from paircredit.errors import unknown_name
+from paircredit.estimators.sequences import SequenceMarks
 from paircredit.estimators.shapes import expect_shape, trajectory_length, valid_steps
 
 Compensation = Literal["last", "spread", "none"]
+STREAM_COMPENSATIONS = ("last", "none")
+"""Those that do not change what was given earlier."""
 
 
 def prediction_differences(
@@ -61,6 +64,49 @@ def redistribute(
     if compensation != "last":
         raise unknown_name("compensation", compensation, ("last", "spread", "none"))
     return differences + jnp.where(jnp.arange(length) == _newest_valid(mask)[-1], missing, 0.0)
+
+
+def redistribute_stream(
+    predictions: Float[Array, " T"],
+    rewards: Float[Array, " T"],
+    marks: SequenceMarks,
+    valid: Bool[Array, " T"],
+    standing: Float[Array, ""],
+    owed: Float[Array, ""],
+    compensation: Compensation = "last",
+) -> tuple[Float[Array, " T"], Float[Array, ""]]:
+    """`redistribute` for a piece of a stream of sequences, which comes piece by piece.
+
+    Args:
+        predictions: g, in the units of the rewards.
+        rewards: `rewards[t]` is R_{t+1}.
+        marks: where sequences start and end.
+        valid: which steps belong to a sequence; the others give 0.
+        standing: the prediction before the first step of the piece.
+        owed: Σ (R − R') of the sequence that the piece goes on with.
+        compensation: what a sequence is owed at its end goes to its `last` step or nowhere (`none`); earlier steps are
+            gone by then, so that it cannot be spread.
+
+    Returns:
+        The rewards R', and what is owed behind the piece.
+    """
+    length = trajectory_length("rewards", rewards)
+    expect_shape("predictions", predictions, (length,))
+    if compensation not in STREAM_COMPENSATIONS:
+        raise unknown_name("compensation in a stream", compensation, STREAM_COMPENSATIONS)
+    before = jnp.concatenate([standing[None], predictions[:-1]])
+    differences = jnp.where(valid, predictions - jnp.where(marks.starts, 0.0, before), 0.0)
+    missing = jnp.where(valid, rewards, 0.0) - differences
+
+    def step(owed: Array, now: tuple[Array, Array]) -> tuple[Array, Array]:
+        start, short = now
+        owed = jnp.where(start, 0.0, owed) + short
+        return owed, owed
+
+    owed, debts = jax.lax.scan(step, owed, (marks.starts, missing))
+    if compensation == "none":
+        return differences, owed
+    return differences + jnp.where(marks.closes & valid, debts, 0.0), owed
 
 
 def _newest_valid(mask: Bool[Array, " T"]) -> Int[Array, " T"]:

@@ -120,6 +120,20 @@ _ATARI_PAPER: Settings = {
     "a2c:lambda_": 0.95,
     "a2c:network.shared": True,
     "meta-pwtd:network.shared": True,
+    "a2c-rr:lambda_": 0.95,
+    "a2c-rr:network.shared": True,
+    "a2c-rr:mixing": "quality",
+    "a2c-rr:prediction.inputs": "change",
+    "a2c-rr:prediction.scaling": "largest",
+    "a2c-rr:prediction.auxiliary": 0.5,
+    "a2c-rr:prediction.clip_norm": 0.5,
+    "a2c-rr:prediction.steps": 512,
+    "a2c-rr:prediction.chunk": 128,
+    "a2c-rr:prediction.capacity": 128,
+    "a2c-rr:prediction.batch_size": 8,
+    "a2c-rr:prediction.warm_up": 32,
+    "a2c-rr:prediction.every": 100,
+    "a2c-rr:prediction.epochs": 100,
     "network.trunk": (512, 512),
     "network.pair_width": 256,
     "network.lag": "scalar",
@@ -129,7 +143,17 @@ _ATARI: Settings = {
     "meta-pwtd:inner.differentiate_statistics": False,
     "network.lag": "one-hot",
 }
-_ATARI_SMALL: Settings = {**_ATARI, "network.trunk": (64, 64), "network.pair_width": 32}
+_ATARI_SMALL_NETWORK: Settings = {
+    "network.trunk": (64, 64),
+    "network.pair_width": 32,
+    "a2c-rr:prediction.learning_rate": 1e-3,
+    "a2c-rr:prediction.width": 64,
+    "a2c-rr:prediction.cells": 16,
+    "a2c-rr:prediction.steps": 128,
+    "a2c-rr:prediction.chunk": None,
+    "a2c-rr:prediction.epochs": 5,
+}
+_ATARI_SMALL: Settings = {**_ATARI, **_ATARI_SMALL_NETWORK}
 _MINATAR_NETWORK: Settings = {
     "network.filters": (16, 16),
     "network.picture_width": 128,
@@ -139,11 +163,9 @@ _MINATAR_NETWORK: Settings = {
 _MINATAR_PAPER: Settings = {**_ATARI_PAPER, **_MINATAR_NETWORK}
 _MINATAR: Settings = {**_ATARI, **_MINATAR_NETWORK}
 _MINATAR_SMALL: Settings = {
-    **_MINATAR,
+    **_ATARI_SMALL,
     "network.filters": (8, 8),
     "network.picture_width": 64,
-    "network.trunk": (64, 64),
-    "network.pair_width": 32,
 }
 _TABLES_SMALL: Settings = {
     "network.trunk": (16, 16),

@@ -17,7 +17,7 @@ from paircredit.methods.inner_loop import Trained
 from paircredit.methods.policy_gradient import mean_over_valid
 from paircredit.methods.replay import Episodes, Replay
 from paircredit.networks import NetworkSpec
-from paircredit.networks.redistribution import CellStart, FirstChange, ReturnPredictor
+from paircredit.networks.redistribution import CellStart, FirstChange, Inputs, ReturnPredictor
 from paircredit.types import PyTree, Trajectory
 
 Scaling = Literal["none", "largest"]
@@ -53,7 +53,7 @@ class ReturnPrediction(eqx.Module):
     first_moment_decay: float = eqx.field(static=True, default=0.9)
     """β1 of Adam (paper, KtD appendix)."""
     batches: int = eqx.field(static=True, default=10)
-    """Steps of the predictor per update of the policy (paper, KtD appendix)."""
+    """Steps of the predictor per update of the policy, on whole episodes (paper, KtD appendix)."""
     batch_size: int = eqx.field(static=True, default=8)
     """Episodes per step, drawn uniformly (paper, KtD appendix)."""
     capacity: int = eqx.field(static=True, default=128)
@@ -66,16 +66,24 @@ class ReturnPrediction(eqx.Module):
     """Width of the cell (paper, KtD appendix)."""
     start: CellStart = eqx.field(static=True, default="closed")
     """How the cell starts (the paper does not say; as in RUDDER's demonstration)."""
+    inputs: Inputs = eqx.field(static=True, default="both")
+    """What it sees beside the action: frame and change of frame (paper, KtD), or the `change` alone (paper, Atari)."""
     first_change: FirstChange = eqx.field(static=True, default="zero")
     """What has changed at the first step: nothing, or all of the frame (the paper does not say)."""
     scaling: Scaling = eqx.field(static=True, default="none")
     """Whether returns are learned as they are, or with the largest seen as 10 (paper: the latter on Atari)."""
     chunk: int | None = eqx.field(static=True, default=None)
     """No gradient passes from one piece of so many steps to the one before (paper: 128 on Atari)."""
+    steps: int = eqx.field(static=True, default=512)
+    """In a stream of episodes, the most steps of a sequence whose return is predicted (paper, Atari appendix)."""
+    every: int = eqx.field(static=True, default=100)
+    """In a stream, the predictor learns once in so many updates of the policy (paper, Atari appendix)."""
+    epochs: int = eqx.field(static=True, default=100)
+    """In a stream, the most epochs it then learns, of capacity / batch_size steps each (paper, Atari appendix)."""
 
     def check(self, episodes: int) -> None:
         """Refuse numbers that nothing can be learned with, given the episodes of one update."""
-        for name in ("batches", "batch_size", "width", "cells"):
+        for name in ("batches", "batch_size", "width", "cells", "steps", "every", "epochs"):
             if getattr(self, name) < 1:
                 raise PaircreditError(f"prediction.{name} is {getattr(self, name)}, but must be at least 1.")
         if self.chunk is not None and self.chunk < 1:
@@ -99,12 +107,16 @@ class ReturnPrediction(eqx.Module):
             clip_norm=self.clip_norm,
         )
 
+    def predictor(self, key: Key[Array, ""], env: Environment, network: NetworkSpec) -> ReturnPredictor:
+        """A predictor at its start."""
+        return ReturnPredictor.random(
+            key, env.spec, network, self.width, self.cells, self.start, self.first_change, self.inputs
+        )
+
     def init(self, key: Key[Array, ""], env: Environment, network: NetworkSpec) -> Trained:
         """A predictor at the start of its training, with nothing stored."""
         below, draws = jax.random.split(key)
-        predictor = ReturnPredictor.random(
-            below, env.spec, network, self.width, self.cells, self.start, self.first_change
-        )
+        predictor = self.predictor(below, env, network)
         state = PredictionState(self.optimiser.init(predictor), Replay.empty(env, self.capacity), draws)
         return Trained(predictor, state)
 
@@ -133,7 +145,11 @@ class ReturnPrediction(eqx.Module):
         squares = jnp.square(predictions - targets[:, None])
         everywhere = jnp.mean(jax.vmap(mean_over_valid)(squares, episodes.valid))
         penalty = sum((jnp.sum(jnp.square(x)) for x in jax.tree.leaves(predictor)), start=jnp.zeros((), dtype=float))
-        return jnp.mean(squares[:, -1]) + self.auxiliary * everywhere + self.l2 * penalty, predictions[:, -1]
+        final, last = squares[:, -1], predictions[:, -1]
+        if self.chunk is not None:  # behind the end the same numbers stand, but no gradient may reach back from there
+            ends = jnp.maximum(jnp.sum(episodes.valid, axis=1, keepdims=True) - 1, 0)
+            final, last = (jnp.take_along_axis(x, ends, axis=1)[:, 0] for x in (squares, predictions))
+        return jnp.mean(final) + self.auxiliary * everywhere + self.l2 * penalty, last
 
     def improve(
         self, trained: Trained, trajectory: Trajectory, largest: Float[Array, ""]

@@ -38,7 +38,7 @@ def policy_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale: 
     """A policy close to uniform: a table of logits of deviation `scale`, or a network whose last layer is so scaled."""
     if network.shared:
         raise PaircreditError(
-            "network.shared is for A2C and Meta-PWTD; the other methods keep policy and value networks apart."
+            "network.shared is for A2C-RR, A2C and Meta-PWTD; the other methods keep policy and value networks apart."
         )
     if not isinstance(spec.observation, Discrete):
         return PolicyNetwork.random(key, spec.observation, network, spec.num_actions, scale)

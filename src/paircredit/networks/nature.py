@@ -68,8 +68,19 @@ class NaturePerception(eqx.Module):
 
     def __call__(self, observation: PixelObservation) -> Float[Array, " D"]:
         """The features of one observation."""
-        dtype = dtype_between_layers(self.precision, self.dense.weight.dtype)
-        x = observation.pixels.astype(dtype) * jnp.asarray(1 / 255, dtype=dtype)
+        return self._features(observation.pixels.astype(self._dtype()))
+
+    def of_change(self, observation: PixelObservation, before: PixelObservation) -> Float[Array, " D"]:
+        """The features of what changed between two observations: pixels as differences, in −1 … 1."""
+        dtype = self._dtype()  # differences of bytes are exact even in bfloat16
+        return self._features(observation.pixels.astype(dtype) - before.pixels.astype(dtype))
+
+    def _dtype(self) -> jnp.dtype:
+        return dtype_between_layers(self.precision, self.dense.weight.dtype)
+
+    def _features(self, pixels: Float[Array, "H W C"]) -> Float[Array, " D"]:
+        """Of a picture on the scale of bytes."""
+        x = pixels * jnp.asarray(1 / 255, dtype=pixels.dtype)
         for convolution in self.convolutions:
             x = jax.nn.relu(convolution(x))
         return jax.nn.relu(self.dense(x.reshape(-1))).astype(self.dense.weight.dtype)

@@ -31,7 +31,8 @@ class NetworkSpec:
     trunk: tuple[int, int] = (512, 256)
     """Units of the two dense layers behind the flags, or of the two there are for vectors (paper, KtD appendix)."""
     shared: bool = False
-    """One perception module for policy and value, trained by one optimiser (paper, on Atari); A2C and Meta-PWTD can."""
+    """One perception module for policy and value, trained by one optimiser (paper, on Atari); A2C, A2C-RR and Meta-PWTD
+    can."""
     pair_perception: PairPerception = "auto"
     """Whether the pair network sees what the value network's perception module makes of states, without gradient, or
     has its own: `shared` for pictures, `own` for vectors (paper, KtD and bsuite appendices), or by name."""

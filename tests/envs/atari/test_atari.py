@@ -156,7 +156,7 @@ def test_the_paper_s_games_are_known_by_name():
     assert len(GAMES) == 49 == len([name for name in environments() if name.startswith("atari/")])
     spec = environment_config("atari/ms_pacman").build().spec
     assert (spec.name, spec.num_actions, spec.horizon, spec.frames_per_step) == ("atari/ms_pacman", 9, 20, 4)
-    assert spec.observation == Pixels(84, 84, 4, 0) and not spec.whole_episodes
+    assert spec.observation == Pixels(84, 84, 4, 0, stacked=4) and not spec.whole_episodes
     assert make_environment("atari/ms_pacman", all_actions=True).spec.num_actions == 18
     # One that is not among the paper's can be named, too.
     assert make_environment("atari/pong", game="pitfall").spec.name == "atari/pitfall"

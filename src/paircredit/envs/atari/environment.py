@@ -42,7 +42,7 @@ class Atari(Hosted):
         return EnvSpec(
             name=f"atari/{given.game}",
             num_actions=self.num_actions,
-            observation=Pixels(given.size, given.size, given.stack, 0),
+            observation=Pixels(given.size, given.size, given.stack, 0, stacked=given.stack),
             horizon=self.steps,
             whole_episodes=False,
             frames_per_step=given.frame_skip,

@@ -1,0 +1,226 @@
+"""The return predictor on a stream of episodes: it reads on from piece to piece, and learns now and then.
+
+In a stream the return that is predicted is that of a sequence: an episode, or a part of `prediction.steps` steps of it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from paircredit.envs.protocol import Environment
+from paircredit.estimators.redistribution import Compensation, prediction_quality, redistribute_stream
+from paircredit.estimators.sequences import SequenceMarks
+from paircredit.metagradient.optimisers import apply_updates
+from paircredit.methods.inner_loop import Trained
+from paircredit.methods.recording import Recordings
+from paircredit.methods.return_prediction import JUDGED, ReturnPrediction
+from paircredit.networks import NetworkSpec
+from paircredit.networks.redistribution import ReturnPredictor
+from paircredit.types import PyTree, Trajectory
+
+
+class Places(eqx.Module):
+    """How far the predictor has read the running sequences of B actors.
+
+    Attributes:
+        memory: of the cell.
+        frame: what was seen last.
+        owed: Σ (R − R') so far.
+    """
+
+    memory: Float[Array, "B C"]
+    frame: PyTree
+    owed: Float[Array, " B"]
+
+
+class StreamState(eqx.Module):
+    """What the training and the reading of a predictor go on from.
+
+    Attributes:
+        optimiser: of the predictor.
+        recordings: what it learns from.
+        places: where it reads.
+        updates: pieces that it has seen.
+        key: of what is drawn.
+    """
+
+    optimiser: PyTree
+    recordings: Recordings
+    places: Places
+    updates: Int[Array, ""]
+    key: Key[Array, ""]
+
+
+def start_stream(
+    prediction: ReturnPrediction, key: Key[Array, ""], env: Environment, network: NetworkSpec, actors: int
+) -> Trained:
+    """A predictor at the start of its training, before the first piece of so many actors."""
+    below, draws = jax.random.split(key)
+    predictor = prediction.predictor(below, env, network)
+    observation = jax.eval_shape(env.reset, jax.random.key(0))[1].observation
+    frame = jax.eval_shape(predictor.seen, observation)
+    state = StreamState(
+        optimiser=prediction.optimiser.init(predictor),
+        recordings=Recordings.empty(frame, actors, prediction.capacity, prediction.steps),
+        places=Places(
+            memory=jnp.zeros((actors, prediction.cells), dtype=float),
+            frame=jax.tree.map(lambda x: jnp.zeros((actors, *x.shape), x.dtype), frame),
+            owed=jnp.zeros((actors,), dtype=float),
+        ),
+        updates=jnp.zeros((), dtype=jnp.int32),
+        key=draws,
+    )
+    return Trained(predictor, state)
+
+
+class Seen(NamedTuple):
+    """What a piece does to a predictor.
+
+    Attributes:
+        predictor: afterwards.
+        largest: the largest |return| of a sequence so far.
+        quality: of the predictions when the predictor last learned; 0 before.
+        redistributed: the rewards of the piece, redistributed.
+    """
+
+    predictor: Trained
+    largest: Float[Array, ""]
+    quality: Float[Array, ""]
+    redistributed: Float[Array, "B T"]
+
+
+def see(
+    prediction: ReturnPrediction,
+    trained: Trained,
+    piece: Trajectory,
+    largest: Float[Array, ""],
+    quality: Float[Array, ""],
+    compensation: Compensation,
+) -> Seen:
+    """Record the next piece of every actor, learn if it is time to, then read the piece.
+
+    Args:
+        prediction: hyperparameters.
+        trained: the predictor.
+        piece: the next steps of every actor.
+        largest: the largest |return| of a sequence so far.
+        quality: of the predictions so far.
+        compensation: where the error of a sequence's last prediction goes.
+    """
+    state: StreamState = trained.state
+    marks = state.recordings.marks(piece)
+    frames = trained.parameters.seen(jax.tree.map(lambda x: x[:, :-1], piece.observations))
+    recordings, new = state.recordings.add(frames, piece.actions, piece.rewards, piece.valid, marks)
+    largest, updates = jnp.maximum(largest, new), state.updates + 1
+    key, draws = jax.random.split(state.key)
+    enough = recordings.stored >= max(prediction.warm_up, 1)
+    due = enough & (updates % prediction.every == 0) & (largest > 0)  # returns that are all 0 teach nothing
+    predictor, optimiser, quality = train_if_due(
+        prediction, (trained.parameters, state.optimiser), recordings, draws, due, largest, quality
+    )
+    redistributed, places = read(prediction, predictor, state.places, piece, marks, largest, compensation)
+    after = StreamState(optimiser, recordings, places, updates, key)
+    return Seen(Trained(predictor, after), largest, quality, redistributed)
+
+
+def read(
+    prediction: ReturnPrediction,
+    predictor: ReturnPredictor,
+    places: Places,
+    piece: Trajectory,
+    marks: SequenceMarks,
+    largest: Float[Array, ""],
+    compensation: Compensation,
+) -> tuple[Float[Array, "B T"], Places]:
+    """The redistributed rewards of the next piece of every actor, and where the predictor then is.
+
+    It goes on from the memories it has. Where it has learned since, these are what it used to make of the sequence; the
+    prediction that the first step is compared with is made anew of the memory, so that learning pays nobody.
+    """
+    observations = jax.tree.map(lambda x: x[:, :-1], piece.observations)
+    reading = jax.vmap(predictor.read)(
+        observations, piece.actions, piece.valid, marks.starts, places.frame, places.memory
+    )
+    factor = prediction.factor(largest)
+
+    def rewards(g: Array, r: Array, marked: SequenceMarks, v: Array, standing: Array, owed: Array) -> tuple:
+        return redistribute_stream(g, r, marked, v, standing, owed, compensation)
+
+    redistributed, owed = jax.vmap(rewards)(
+        reading.predictions / factor, piece.rewards, marks, piece.valid, reading.standing / factor, places.owed
+    )
+    last = jax.tree.map(lambda x: x[:, -1], predictor.seen(observations))
+    return redistributed, Places(reading.memory, last, owed)
+
+
+class _Round(NamedTuple):
+    """A round of training: the predictor, minibatches so far, and predictions and returns of the last sequences."""
+
+    predictor: ReturnPredictor
+    optimiser: PyTree
+    number: Int[Array, ""]
+    predicted: Float[Array, " J"]
+    returns: Float[Array, " J"]
+    quality: Float[Array, ""]
+
+
+def train_if_due(
+    prediction: ReturnPrediction,
+    trained: tuple[ReturnPredictor, PyTree],
+    recordings: Recordings,
+    key: Key[Array, ""],
+    due: Bool[Array, ""],
+    largest: Float[Array, ""],
+    quality: Float[Array, ""],
+) -> tuple[ReturnPredictor, PyTree, Float[Array, ""]]:
+    """Up to `prediction.epochs` epochs, until the predictions of the last sequences learned from can be trusted at all.
+
+    A loop that does not begin is all it costs while nothing is due, also with a member axis, where a branch would be
+    computed always; the recordings are read by the loop and not carried through it.
+
+    Args:
+        prediction: hyperparameters.
+        trained: the predictor and the state of its optimiser.
+        recordings: what it learns from.
+        key: of what is drawn.
+        due: whether it learns at all.
+        largest: the largest |return| so far.
+        quality: of the predictions so far.
+
+    Returns:
+        The predictor, its optimiser, and the quality: of the last sequences, as they were predicted before they were
+        learned from.
+    """
+    size, most = prediction.batch_size, prediction.epochs * max(1, prediction.capacity // prediction.batch_size)
+    judged = min(JUDGED, most * size)
+    factor = prediction.factor(largest)
+
+    def goes_on(now: _Round) -> Bool[Array, ""]:
+        trusted = (now.number * size >= judged) & (now.quality > 0)
+        return due & (now.number < most) & ~trusted
+
+    def step(now: _Round) -> _Round:
+        sequences = recordings.sample(jax.random.fold_in(key, now.number), size)
+        targets = factor * sequences.returns
+        gradients, last = jax.grad(prediction.loss, has_aux=True)(now.predictor, sequences, targets)
+        updates, optimiser = prediction.optimiser.update(gradients, now.optimiser)
+        predicted = jnp.concatenate([now.predicted, last])[-judged:]
+        returns = jnp.concatenate([now.returns, targets])[-judged:]
+        return _Round(
+            apply_updates(now.predictor, updates),
+            optimiser,
+            now.number + 1,
+            predicted,
+            returns,
+            prediction_quality(predicted, returns, factor * largest),
+        )
+
+    nothing = jnp.zeros((judged,), dtype=float)
+    start = _Round(*trained, jnp.zeros((), dtype=jnp.int32), nothing, nothing, quality)
+    end = jax.lax.while_loop(goes_on, step, start)
+    return end.predictor, end.optimiser, end.quality
