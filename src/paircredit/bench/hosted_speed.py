@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from paircredit.bench.training_speed import BenchSpec
@@ -103,23 +104,30 @@ def _device_seconds(group: Group, methods: Any, state: LoopState, groups: int) -
     assert group.pool is not None
     methods, state = jax.tree.map(lambda x: x[: group.members], (methods, state))
     programs, horizon, actors = group.programs, group.env.spec.horizon, state.actors
-    learner, kept, noise, _, _ = programs.learn(methods, state)
+
+    def learn(learner: Any) -> Any:
+        return programs.learn(methods, learner, state.trajectory, state.key, actors)
+
+    learner, kept, noise, _, _ = learn(jax.tree.map(jnp.copy, state.learner))
     actions, carry = programs.act(methods, learner, actors, noise[0])
     group.pool.send(np.asarray(actions).reshape(-1))
     raw = group.by_member(group.pool.receive())
-    parts = {
-        "acting": (
-            horizon,
-            lambda: programs.follow_and_act(methods, learner, actors, actions, carry, raw, noise[0]),
-        ),
-        "learning": (1, lambda: programs.learn(methods, state)),
+    parts: dict[str, tuple[int, Callable[[Any], Any]]] = {
+        "acting": (horizon, lambda own: programs.follow_and_act(methods, own, actors, actions, carry, raw, noise[0])),
+        "learning": (1, learn),
     }
     if programs.meta is not None:
         meta = programs.meta
-        parts["meta"] = (1, lambda: meta(methods, learner, kept, state.trajectory))
+        parts["meta"] = (1, lambda own: meta(methods, own, kept, state.trajectory))
+    return {name: groups * times * _alone(work, learner) for name, (times, work) in parts.items()}
 
-    def once(work: Callable[[], Any]) -> float:
-        jax.block_until_ready(work())
-        return statistics.median(_seconds(lambda: jax.block_until_ready(work())) for _ in range(3))
 
-    return {name: groups * times * once(work) for name, (times, work) in parts.items()}
+def _alone(work: Callable[[Any], Any], learner: Any) -> float:
+    """Seconds of a program, which may take the memory of the learner that it is given."""
+    seconds = []
+    for _ in range(4):
+        own = jax.block_until_ready(jax.tree.map(jnp.copy, learner))
+        began = time.perf_counter()
+        jax.block_until_ready(work(own))
+        seconds.append(time.perf_counter() - began)
+    return statistics.median(seconds[1:])

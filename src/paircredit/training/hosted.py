@@ -92,7 +92,10 @@ class HostedMembers:
         return state
 
     def run_chunk(self, methods: PyTree, envs: PyTree, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:
-        """As `loop.run_chunk`. Where no emulators run yet, because a training goes on, actors begin new episodes."""
+        """As `loop.run_chunk`. Where no emulators run yet, because a training goes on, actors begin new episodes.
+
+        The memory of the learners is taken over.
+        """
         del envs
         result: tuple[LoopState, Summary] = self._on_each(
             lambda group, *given: group.chunk(plan.updates, *given), methods, state
@@ -154,7 +157,9 @@ class Group:
             known = dataclasses.replace(fresh, last_return=state.actors.last_return, ended=state.actors.ended)
             state = dataclasses.replace(state, actors=known)
         for _ in range(updates):
-            learner, kept, noise, keys, summary = self.programs.learn(methods, state)
+            learner, kept, noise, keys, summary = self.programs.learn(
+                methods, state.learner, state.trajectory, state.key, state.actors
+            )
             summaries.append(summary)
             trajectory, actors = self._collect(methods, learner, state.actors, noise)
             if self.programs.meta is not None:
@@ -231,10 +236,10 @@ class Programs:
 
     def __init__(self, env: HostedEnvironment, plan: Plan, method: Any) -> None:
         self.env, self.plan, self.episodes = env, plan, method.episodes
-        self.start, self.begin, self.learn = _compiled(self._start), _compiled(self._begin), _compiled(self._learn)
+        self.start, self.begin, self.learn = _compiled(self._start), _compiled(self._begin), _compiled(self._learn, 1)
         self.act, self.follow, self.piece = _compiled(self._act), _compiled(self._follow), _compiled(self._piece)
         self.follow_and_act = _compiled(self._follow_and_act)
-        self.meta = _compiled(self._meta) if plan.learn_weights and learns_weights(method) else None
+        self.meta = _compiled(self._meta, 1) if plan.learn_weights and learns_weights(method) else None
         self._rollout: Any = None
         self._lock = threading.Lock()
 
@@ -262,14 +267,15 @@ class Programs:
 
         return jax.vmap(one)(methods, learner, raw)
 
-    def _learn(self, methods: PyTree, state: LoopState) -> tuple:
+    def _learn(self, methods: PyTree, learner: PyTree, trajectory: Trajectory, keys: Array, actors: Actors) -> tuple:
         def one(method: Any, state: LoopState) -> tuple:
             key, rollout_key = jax.random.split(state.key)
             summary = summarise(method, self.env, self.plan, state)
             learner, kept = method.learn(state.learner, state.trajectory)
             return learner, kept, self._noise(rollout_key), key, summary
 
-        learner, kept, noise, keys, summary = jax.vmap(one)(methods, state)
+        states = LoopState(learner, trajectory, keys, actors)
+        learner, kept, noise, keys, summary = jax.vmap(one)(methods, states)
         return learner, kept, _by_time(noise), keys, summary
 
     def _noise(self, key: Array) -> Array:
@@ -326,9 +332,14 @@ def _by_time(noise: Array) -> tuple[Array, ...]:
     return tuple(noise[:, t] for t in range(noise.shape[1]))
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A compiled function that only one thread compiles; the others wait for it."""
-    program = jax.jit(function, compiler_options=loop.compiler_options())
+def _compiled(function: Callable[..., Any], *taken_over: int) -> Callable[..., Any]:
+    """A compiled function that only one thread compiles; the others wait for it.
+
+    Args:
+        function: of arrays alone.
+        taken_over: numbers of arguments whose memory becomes that of the results: learners may be large.
+    """
+    program = jax.jit(function, donate_argnums=taken_over, compiler_options=loop.compiler_options())
     lock, ready = threading.Lock(), threading.Event()
 
     def call(*arguments: Any) -> Any:

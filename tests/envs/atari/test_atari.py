@@ -142,6 +142,17 @@ def test_rollouts_within_a_program_are_those_of_the_host():
     assert (piece.episode.max(axis=-1) >= 1).any()
 
 
+def test_a2c_rr_records_the_newest_frames():
+    env = make_environment("atari/breakout", size=40, steps=10)
+    prediction = {"steps": 16, "capacity": 4, "batch_size": 2, "warm_up": 2, "every": 2, "width": 8, "cells": 4}
+    settings = TINY | {f"prediction.{name}": value for name, value in prediction.items()}
+    method = replace_dotted(make_method("a2c-rr", "small", "atari/breakout"), settings, "a2c-rr")
+    learner = train([method], [env], [0], Plan(updates=4), 4).learner
+    kept = learner.predictor.state.recordings
+    assert kept.frames.pixels.shape == (1, 6, 16, 40, 40, 1) and int(kept.books.stored[0]) >= 2
+    assert (np.asarray(kept.frames.pixels) > 0).any()
+
+
 def test_meta_pwtd_learns_from_games():
     env = make_environment("atari/pong", size=40, steps=10)
     method = replace_dotted(make_method("meta-pwtd", "small", "atari/pong"), TINY, "meta-pwtd")
