@@ -215,7 +215,7 @@ _PRESETS: dict[str, tuple[str, dict[str, Settings]]] = {
         },
     ),
     "small": (
-        "small networks, larger steps and colours that are easy to tell apart, for a laptop",
+        "small networks, larger steps, colours that are easy to tell apart, smaller pictures: for a laptop",
         {
             "tables": _TABLES_SMALL,
             "key-to-door": _KEY_TO_DOOR_SMALL,
@@ -226,8 +226,11 @@ _PRESETS: dict[str, tuple[str, dict[str, Settings]]] = {
     "probe": ("large steps and γ = 0.9, for the probe environments", {"tables": _PROBE}),
 }
 
-_ENVIRONMENT_SETTINGS: dict[tuple[str, str], Settings] = {("small", "key-to-door"): {"palette": "dark"}}
-"""What a preset changes about an environment, where it does."""
+_ENVIRONMENT_SETTINGS: dict[tuple[str, str], Settings] = {
+    ("small", "key-to-door"): {"palette": "dark"},
+    ("small", "atari"): {"size": 42},
+}
+"""What a preset changes about an environment (or all of a family), where it does."""
 
 _TRAINING: dict[tuple[str, str], dict[str, int]] = {
     ("small", "key-to-door"): {"frames": 4_800_000, "seeds": 1},
@@ -275,7 +278,7 @@ def preset_settings(preset: str, env: str, method: str, fields: Collection[str])
 
 def preset_environment(preset: str, env: str) -> dict[str, Any]:
     """What a preset changes about the environment's settings; mostly nothing."""
-    return dict(_ENVIRONMENT_SETTINGS.get((preset, env), {}))
+    return dict(_ENVIRONMENT_SETTINGS.get((preset, env.partition("/")[0]), {}))
 
 
 def preset_training(preset: str, env: str) -> dict[str, int]:
