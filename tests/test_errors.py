@@ -16,3 +16,9 @@ def test_an_unknown_name_is_answered_with_the_nearest_and_with_all():
 
 def test_a_name_like_no_other_gets_no_offer():
     assert "Did you mean" not in str(unknown_name("fruit", "zzzz", ["pear", "apple"]))
+
+
+def test_large_families_are_folded():
+    apples = [f"apple/{i}" for i in range(11)]
+    message = str(unknown_name("fruit", "apple/12", ["pear/a", "pear/b", *apples]))
+    assert "Did you mean 'apple/" in message and message.endswith("Known: apple/…, pear/a, pear/b.")

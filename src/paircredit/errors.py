@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 
 class PaircreditError(ValueError):
@@ -14,9 +15,20 @@ class PaircreditError(ValueError):
     """
 
 
+LARGEST_FAMILY = 10
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> PaircreditError:
-    """The error for a name nobody knows: it offers the nearest known one and the whole list."""
+    """The error for a name nobody knows: it offers the nearest known one and the whole list, large families folded."""
     known = sorted(known)
     nearest = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
     hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
-    return PaircreditError(f"There is no {kind} called {name!r}.{hint} Known: {', '.join(known)}.")
+    return PaircreditError(f"There is no {kind} called {name!r}.{hint} Known: {', '.join(_folded(known))}.")
+
+
+def _folded(names: Sequence[str]) -> list[str]:
+    """Names with one for a whole family (atari/…) where that has more members than anybody reads."""
+    families = Counter(name.partition("/")[0] for name in names if "/" in name)
+    large = {family for family, members in families.items() if members > LARGEST_FAMILY}
+    folded = (f"{name.partition('/')[0]}/…" if name.partition("/")[0] in large else name for name in names)
+    return list(dict.fromkeys(folded))

@@ -81,6 +81,9 @@ def test_bench_shows_how_busy_both_sides_are(run_cli, tmp_path):
     assert 0 < row["threads_wait_for_emulators"] + row["threads_wait_for_device"] <= 1
     code, _, err = run_cli("bench", "--env", "atari/breakout", "--profile")
     assert code == 2 and "are for environments on the device" in err
+    for env in ("atari/breakout", "minatar/breakout"):
+        code, _, err = run_cli("bench", "--env", env, "--methods", "meta-pwr")
+        assert code == 2 and "needs whole episodes" in err
 
 
 def test_without_the_extra_one_sentence_says_which_to_install(run_cli, monkeypatch):

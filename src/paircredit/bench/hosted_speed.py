@@ -21,6 +21,7 @@ from paircredit.methods import make_method, replace_dotted
 from paircredit.training.hosted import Group, HostedMembers, Waiting
 from paircredit.training.loop import LoopState, Plan
 from paircredit.training.members import member_keys, stack_members
+from paircredit.training.train import refuse_pieces
 
 
 def bench_hosted(spec: BenchSpec) -> dict[str, Any]:
@@ -36,6 +37,7 @@ def bench_hosted(spec: BenchSpec) -> dict[str, Any]:
     """
     env: Any = make_environment(spec.env, **spec.env_settings)
     method: Any = replace_dotted(make_method(spec.method, spec.preset, spec.env), spec.method_settings, spec.method)
+    refuse_pieces([method], [env], "online")
     methods, plan = [method] * spec.members, Plan(updates=spec.updates)
     stacked, steps = stack_members(methods), spec.members * method.episodes * env.spec.horizon * spec.updates
     with HostedMembers(methods, env, plan) as members:

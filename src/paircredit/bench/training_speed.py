@@ -23,6 +23,7 @@ from paircredit.training.loop import Plan, chunk, learns_weights, start_members
 from paircredit.training.members import member_keys, stack_members
 from paircredit.training.pieces import collect_piece
 from paircredit.training.rollout import collect_episodes
+from paircredit.training.train import refuse_pieces
 
 _MOST_OPERATIONS = 40
 """That are kept of a profile, the longest."""
@@ -97,6 +98,7 @@ class _Made(NamedTuple):
 def _made(spec: BenchSpec) -> _Made:
     env: Any = make_environment(spec.env, **spec.env_settings)
     method = replace_dotted(make_method(spec.method, spec.preset, spec.env), spec.method_settings, spec.method)
+    refuse_pieces([method], [env], "online")
     envs, stacked = stack_members([env] * spec.members), stack_members([method] * spec.members)
     plan = Plan(updates=spec.updates)
     state = start_members(stacked, envs, plan, member_keys(range(spec.members)))
