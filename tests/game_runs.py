@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from paircredit.analysis.game_suites import ATARI, Suite
-from paircredit.experiments import atari, minatar
+from paircredit.experiments.games import training
 from paircredit.experiments.spec import as_json
 from paircredit.runs import RunWriter
 
@@ -42,7 +42,7 @@ def write_game(
         spread: share of what is gained over random play by which members differ, at most.
         silent: rows before the first game ends, in which returns are 0.
     """
-    spec = (atari if suite is ATARI else minatar).training(label, game, frames, seeds)
+    spec = training(suite.role, label, game, frames, seeds)
     per_update = 1280 if suite is ATARI else 320
     writer = RunWriter(folder / spec.name, "training", as_json(spec))
     random = suite.random[game]

@@ -8,9 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from paircredit.envs import make_environment
 from paircredit.experiments import training_run
-from paircredit.experiments.atari import FRAMES_PER_STEP, STEPS, updates_for
 from paircredit.experiments.training_run import NEW_GAMES
 from paircredit.runs import read_run
 from paircredit.runs.checkpoint import checkpoint_files
@@ -58,12 +56,6 @@ def test_a_stopped_run_goes_on_learning_and_says_that_games_began_anew(run_cli, 
     assert [row["frames"] for row in rows_of_first] == [40 * i for i in range(6)]
     ended = [row["ended_episodes"] for row in rows_of_first]
     assert ended == sorted(ended)
-
-
-def test_frames_are_counted_as_the_emulator_does():
-    spec = make_environment("atari/pong").spec
-    assert (spec.horizon, spec.frames_per_step) == (STEPS, FRAMES_PER_STEP)
-    assert updates_for(1280) == 1 and updates_for(1281) == 2
 
 
 def test_bench_shows_how_busy_both_sides_are(run_cli, tmp_path):

@@ -12,7 +12,7 @@ from paircredit.analysis.game_suites import ATARI, MINATAR
 from paircredit.envs.atari.games import GAMES
 from paircredit.envs.minatar import GAMES as SMALL_GAMES
 from paircredit.experiments import experiments, make_experiment, reproduce
-from paircredit.experiments.atari import updates_for
+from paircredit.experiments.games import training
 from paircredit.experiments.spec import SCALES
 from paircredit.runs import find_runs
 
@@ -28,8 +28,10 @@ def test_paper_is_the_papers():
 
 
 def test_updates_are_rounded_up():
-    assert updates_for(1280) == 1 and updates_for(1281) == 2
-    assert updates_for(800, actors=2) == 5
+    """An update of 16 actors has 16 × 20 × 4 frames on Atari."""
+    assert [training("atari", "a2c", "pong", frames, 1).updates for frames in (1280, 1281)] == [1, 2]
+    assert training("atari", "a2c", "pong", 800, 1, method_settings={"inner.episodes": 2}).updates == 5
+    assert training("minatar", "a2c", "breakout", 321, 1).updates == 2
 
 
 @pytest.mark.parametrize("scale", ["smoke", "short"])

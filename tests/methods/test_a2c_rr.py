@@ -30,6 +30,7 @@ from paircredit.training import (
     start_members,
     train,
 )
+from tests.methods.stopping import stopped_and_whole
 from tests.sentences import refused
 
 TINY = NetworkSpec(filters=(2, 2), picture_width=6, trunk=(6, 5), pair_width=8, precision="float32")
@@ -357,35 +358,7 @@ def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path: Path, monke
     monkeypatch.setattr(training_run, "LARGEST_CHUNK", 2)
     settings = {"prediction.width": 6, "prediction.cells": 4, "prediction.batches": 2, "network.trunk": (4, 4)}
     spec = TrainingSpec("run", "dag", "a2c-rr", 6, (0, 1), {"depth": 4}, settings)
-    learners, real = [], training_run.train
-
-    def watched(*arguments: Any, stop_after: int | None = None, **more: Any) -> Any:
-        inform, seen = more.pop("on_chunk"), []
-
-        def on_chunk(chunk: Any) -> None:
-            inform(chunk)
-            seen.append(chunk)
-            if len(seen) == stop_after:
-                raise KeyboardInterrupt
-
-        state = real(*arguments, on_chunk=on_chunk, **more)
-        learners.append(state.learner)
-        return state
-
-    monkeypatch.setattr(training_run, "train", watched)
-    run_training(spec, tmp_path / "whole", Silent(), checkpoint_seconds=0.0)
-    with monkeypatch.context() as stopped, pytest.raises(KeyboardInterrupt):
-        stopped.setattr(training_run, "train", lambda *a, **m: watched(*a, stop_after=2, **m))
-        run_training(spec, tmp_path / "stopped", Silent(), checkpoint_seconds=0.0)
-    run_training(spec, tmp_path / "stopped", Silent(), checkpoint_seconds=0.0)
-
-    assert len(learners) == 2
-    for a, b in zip(*(jax.tree.leaves(learner) for learner in learners), strict=True):
-        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
-            a, b = jax.random.key_data(a), jax.random.key_data(b)
-        np.testing.assert_array_equal(a, b)
-    metrics = [(tmp_path / name / "run" / "metrics.jsonl").read_bytes() for name in ("whole", "stopped")]
-    assert metrics[0] == metrics[1]
+    stopped_and_whole(spec, tmp_path, monkeypatch)
     assert read_run(tmp_path / "stopped" / "run").arrays().keys() == {"seeds", "policy_logits"}
 
 

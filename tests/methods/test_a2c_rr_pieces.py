@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,12 +14,11 @@ from paircredit.envs import make_environment
 from paircredit.envs.pieces import InPieces
 from paircredit.estimators import pairwise_sum
 from paircredit.experiments import TrainingSpec, training_run
-from paircredit.experiments.progress import Silent
-from paircredit.experiments.training_run import run_training
 from paircredit.methods import A2C, A2CRR, InnerLoop, ReturnPrediction, make_method, replace_dotted
 from paircredit.networks import NetworkSpec
 from paircredit.training import Plan, member_keys, memory, run_chunk, stack_members, start_members, train
 from paircredit.training.pieces import collect_piece, start_actors
+from tests.methods.stopping import stopped_and_whole
 from tests.sentences import refused
 
 TINY = NetworkSpec(filters=(2, 2), picture_width=6, trunk=(6, 5), pair_width=8, precision="float32", shared=True)
@@ -233,32 +231,8 @@ def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path: Path, monke
     monkeypatch.setattr(training_run, "LARGEST_CHUNK_OF_PICTURES", 2)
     settings = GAME | {"network.filters": (2, 2), "network.picture_width": 6, "network.trunk": (6, 5)}
     spec = TrainingSpec("run", "minatar/breakout", "a2c-rr", 6, (0, 1), {"steps": 6}, settings, preset="small")
-    learners, real = [], training_run.train
-
-    def watched(*arguments: Any, stop_after: int | None = None, **more: Any) -> Any:
-        inform, seen = more.pop("on_chunk"), []
-
-        def on_chunk(chunk: Any) -> None:
-            inform(chunk)
-            seen.append(chunk)
-            if len(seen) == stop_after:
-                raise KeyboardInterrupt
-
-        state = real(*arguments, on_chunk=on_chunk, **more)
-        learners.append(state.learner)
-        return state
-
-    monkeypatch.setattr(training_run, "train", watched)
-    run_training(spec, tmp_path / "whole", Silent(), checkpoint_seconds=0.0)
-    with monkeypatch.context() as stopped, pytest.raises(KeyboardInterrupt):
-        stopped.setattr(training_run, "train", lambda *a, **m: watched(*a, stop_after=2, **m))
-        run_training(spec, tmp_path / "stopped", Silent(), checkpoint_seconds=0.0)
-    run_training(spec, tmp_path / "stopped", Silent(), checkpoint_seconds=0.0)
-    assert len(learners) == 2 and (learners[0].predictor.state.updates == 6).all()
-    for a, b in zip(*(jax.tree.leaves(learner) for learner in learners), strict=True):
-        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
-            a, b = jax.random.key_data(a), jax.random.key_data(b)
-        np.testing.assert_array_equal(a, b)
+    learner = stopped_and_whole(spec, tmp_path, monkeypatch)
+    assert (learner.predictor.state.updates == 6).all()
 
 
 class TestLearning:

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from paircredit.errors import PaircreditError, unknown_name
-from paircredit.experiments.atari import atari
 from paircredit.experiments.bsuite import bsuite, bsuite_baselines
 from paircredit.experiments.dag import dag
 from paircredit.experiments.dag_switches import dag_switches
 from paircredit.experiments.diagnostic_runs import run_credit, run_umbrella_variance
+from paircredit.experiments.games import atari, minatar, minatar_baselines
 from paircredit.experiments.key_to_door import central, hard, key_to_door, search, switches
 from paircredit.experiments.key_to_door_baselines import baselines, searches
-from paircredit.experiments.minatar import minatar, minatar_baselines
 from paircredit.experiments.progress import Progress, Silent
 from paircredit.experiments.spec import CreditSpec, Experiment, RunSpec, TrainingSpec, as_json, from_json, kind_of
 from paircredit.experiments.training_run import run_training

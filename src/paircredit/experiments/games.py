@@ -1,0 +1,136 @@
+"""Atari's 49 games and MinAtar's five: one run per method and game, all seeds in one program."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from paircredit.envs import minatar as small_atari
+from paircredit.envs.atari import GAMES
+from paircredit.envs.registry import environment_config
+from paircredit.experiments.spec import Experiment, TrainingSpec, pick_scale
+from paircredit.methods.registry import make_method
+from paircredit.methods.settings import replace_dotted
+
+METHODS = ("a2c", "meta-pwtd")
+BASELINES = ("a2c-rr",)
+"""Beside the others; the rest of the paper's methods needs whole episodes."""
+ATARI_FRAMES = 200_000_000
+"""Of every member (our choice; the paper's axis cannot be read)."""
+MINATAR_FRAMES = 10_000_000
+"""The same (our choice: the paper does not have these games); a step is a frame."""
+TINY = {"network.trunk": (8, 8), "network.pair_width": 8}
+
+
+def training(
+    suite: str,
+    method: str,
+    game: str,
+    frames: int,
+    seeds: int,
+    *,
+    preset: str = "default",
+    method_settings: Mapping[str, Any] | None = None,
+) -> TrainingSpec:
+    """One method on one game.
+
+    Args:
+        suite: `atari` or `minatar`.
+        method: name of the method.
+        game: name of the game.
+        frames: of every member, rounded up to whole updates.
+        seeds: members.
+        preset: of the method.
+        method_settings: fields of the method to replace.
+    """
+    env, settings = f"{suite}/{game}", dict(method_settings or {})
+    made: Any = replace_dotted(make_method(method, preset, env), settings, method)
+    config: Any = environment_config(env)  # not built, which would need the emulator
+    per_update = made.episodes * config.steps * getattr(config, "frame_skip", 1)
+    return TrainingSpec(
+        name=f"{game}-{method}",
+        env=env,
+        method=method,
+        updates=-(-frames // per_update),
+        seeds=tuple(range(seeds)),
+        method_settings=settings,
+        preset=preset,
+        tags={"role": suite, "label": method, "game": game},
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class GamesScale:
+    """How much of it.
+
+    Attributes:
+        games: which of them.
+        frames: of every member.
+        seeds: members of every run.
+        preset: of the methods.
+        method_settings: fields of the methods to replace.
+        methods: other ones than the experiment's.
+    """
+
+    games: Sequence[str]
+    frames: int
+    seeds: int
+    preset: str = "default"
+    method_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    methods: Sequence[str] | None = None
+
+
+_ATARI = {
+    "smoke": GamesScale(("pong",), 800, 2, "paper", TINY | {"inner.episodes": 2}, METHODS),
+    "short": GamesScale(("pong", "breakout"), 10_000_000, 5, "paper", methods=METHODS),
+    "paper": GamesScale(tuple(GAMES), ATARI_FRAMES, 5, "paper"),
+}
+_MINATAR = {
+    "smoke": GamesScale(
+        ("breakout",), 6_400, 2, "small", TINY | {"network.filters": (4, 4), "network.picture_width": 8}
+    ),
+    "short": GamesScale(tuple(small_atari.GAMES), 200_000, 2, "small"),
+    "paper": GamesScale(tuple(small_atari.GAMES), MINATAR_FRAMES, 10),
+}
+"""`paper` is as much as the paper might have done; it has Atari only."""
+
+
+def _experiment(
+    name: str, suite: str, methods: Sequence[str], scales: Mapping[str, GamesScale], scale: str
+) -> Experiment:
+    """Game by game, so that what is there can be compared at any time."""
+
+    def build(scale_name: str, chosen: GamesScale) -> Experiment:
+        runs = [
+            training(
+                suite,
+                method,
+                game,
+                chosen.frames,
+                chosen.seeds,
+                preset=chosen.preset,
+                method_settings=chosen.method_settings,
+            )
+            for game in chosen.games
+            for method in chosen.methods or methods
+        ]
+        return Experiment(name, scale_name, tuple(runs))
+
+    return pick_scale(name, scale, {key: partial(build, key, chosen) for key, chosen in scales.items()})
+
+
+def atari(scale: str) -> Experiment:
+    """A2C, Meta-PWTD and A2C-RR on Atari."""
+    return _experiment("atari", "atari", METHODS + BASELINES, _ATARI, scale)
+
+
+def minatar(scale: str) -> Experiment:
+    """A2C and Meta-PWTD on MinAtar."""
+    return _experiment("minatar", "minatar", METHODS, _MINATAR, scale)
+
+
+def minatar_baselines(scale: str) -> Experiment:
+    """A2C-RR on the same games."""
+    return _experiment("minatar-baselines", "minatar", BASELINES, _MINATAR, scale)
