@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import hypothesis
 import jax
@@ -25,6 +26,9 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 hypothesis.settings.register_profile("paircredit", deadline=None, derandomize=True, database=None, max_examples=30)
 hypothesis.settings.load_profile("paircredit")
+
+MOST_MAPPINGS = 20_000
+"""Of memory, behind which compiled programs are forgotten."""
 
 CompilerOptions = Callable[[], dict[str, int]]
 
@@ -69,3 +73,13 @@ def real_compilation(quick_compilation: CompilerOptions) -> Iterator[None]:
         jax.config.update("jax_disable_most_optimizations", False)
         yield
         jax.config.update("jax_disable_most_optimizations", True)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def room_for_programs() -> Iterator[None]:
+    """Every compiled program maps some memory, and a process may have 65,530 mappings: beyond that compilers crash."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and maps.read_bytes().count(b"\n") > MOST_MAPPINGS:
+        jax.clear_caches()
+        gc.collect()
