@@ -24,8 +24,9 @@ def test_one_program_per_method_and_protocol_and_not_one_per_run(reproduction) -
 
 
 def test_the_same_experiment_again_compiles_nothing(reproduction, tmp_path: Path) -> None:
-    before = reproduction.programs()
-    reproduce(make_experiment("dag", "smoke"), tmp_path / "again")
+    for name in ("once", "again"):  # once, because programs may have been forgotten since the fixture made them
+        before = reproduction.programs()
+        reproduce(make_experiment("dag", "smoke"), tmp_path / name)
     assert reproduction.programs() == before
 
 

@@ -93,7 +93,7 @@ def test_metagradients_pass_through_the_joint_step(piece, x64):
 
     checked = check_metagradient(jax.jit(objective), arguments[0], gradient=ours.gradient, has_tape=True)
     assert np.abs(checked.numeric).max() > 1e-9
-    assert checked.relative_error < 1e-5
+    assert checked.relative_error < 1e-4  # of differences of about 1e-6, of which float64 leaves five digits
 
 
 def test_a2c_learns_both_in_one_step(piece, x64):
