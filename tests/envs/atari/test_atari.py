@@ -59,6 +59,26 @@ def test_rewards_lives_and_ends_are_those_of_the_single_game():
     pool.close()
 
 
+def test_answers_come_in_the_order_of_the_actions():
+    """Emulators finish in any order; each of six games follows its own actions."""
+    count, steps = 6, 60
+    pool = make_environment("atari/breakout", most_noops=0, fire_at_start=False, threads=3).open(np.arange(count))
+    games = [single_game("breakout", seed) for seed in range(count)]
+    known, draw = games[0].getMinimalActionSet(), np.random.default_rng(1)
+    actions = draw.integers(4, size=(steps, count))
+    actions[0] = 1  # fire
+    pool.reset()
+    lives = []
+    for chosen, now in zip(actions, steps_of(pool, actions), strict=True):
+        for game, action in zip(games, chosen, strict=True):
+            for _ in range(4):
+                game.act(known[action])
+        np.testing.assert_array_equal(now.lives, [game.lives() for game in games])
+        lives.append(now.lives)
+    assert (np.ptp(lives, axis=1) > 0).any()  # the games went different ways
+    pool.close()
+
+
 def test_answers_do_not_share_memory_and_the_newest_frame_is_the_last():
     env = make_environment("atari/pong", most_noops=0)
     pool = env.open(np.arange(2))
