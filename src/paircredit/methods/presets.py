@@ -112,7 +112,7 @@ _ATARI_PAPER: Settings = {
     "inner.episodes": 16,
     "inner.standardise": True,
     "inner.differentiate_statistics": True,
-    "inner.initial_scale": 1.0,
+    "inner.initial_scale": 0.01,
     "outer.learning_rate": 3e-5,
     "outer.clip_norm": 0.05,
     "outer.entropy_cost": 0.01,
