@@ -89,8 +89,7 @@ class NaturePerception(eqx.Module):
 def _orthogonal(key: Key[Array, ""], inputs: int, outputs: int) -> Dense:
     """Orthogonal weights of gain √2, as the old baselines have them (the paper does not say).
 
-    Pictures of a game hardly differ, and with a gain of 1 every ReLU would halve the variance that is left: features
-    would differ by a thousandth between the frames of Breakout.
+    Pictures of a game hardly differ, and with a gain of 1 every ReLU would halve the variance that is left.
     """
     dtype = jax.dtypes.canonicalize_dtype(float)
     weight = jax.nn.initializers.orthogonal(2**0.5)(key, (inputs, outputs), dtype)
