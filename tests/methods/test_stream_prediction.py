@@ -40,7 +40,7 @@ class Shape:
         return (), TimeStep(self.first, jnp.ones((ACTIONS,), dtype=bool), jnp.zeros(()), nothing, nothing)
 
     def step(self, key, state, action):
-        raise NotImplementedError
+        raise AssertionError("a predictor looks at what is shown first, and never steps")
 
 
 def started(prediction: ReturnPrediction, actors: int, observe=state):

@@ -9,7 +9,7 @@ import pytest
 from paircredit.envs import make_environment
 from paircredit.envs.pieces import InPieces
 from paircredit.methods import make_method, replace_dotted
-from paircredit.training import Plan, states_like, train
+from paircredit.training import Plan, member_keys, stack_members, states_like, train
 from paircredit.training.hosted import HostedMembers
 from paircredit.training.loop import LoopState
 from tests.sentences import refused
@@ -97,10 +97,7 @@ def test_resets_are_refused():
 
 
 def test_time_is_accounted_for():
-    env, methods = Theatre(PIECE, 2), [method_for("a2c")] * MEMBERS
-    from paircredit.training.members import member_keys, stack_members
-
-    plan = Plan(updates=2)
+    env, methods, plan = Theatre(PIECE, 2), [method_for("a2c")] * MEMBERS, Plan(updates=2)
     with HostedMembers(methods, env, plan) as members:
         stacked = stack_members(methods)
         state = members.start_members(stacked, env, plan, member_keys(range(MEMBERS)))

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from paircredit.errors import PaircreditError
-from paircredit.figures.registry import FIGURES, TABLES
+from paircredit.figures.registry import FIGURES
 from paircredit.figures.render import to_png, to_svg
+from paircredit.figures.table_registry import TABLES
 from paircredit.runs.folder import make_folder, write_file
 from paircredit.runs.read import Run
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from paircredit.analysis.claims import Verdict
-from paircredit.figures.registry import FIGURES, TABLES
+from paircredit.figures.registry import FIGURES
 from paircredit.figures.render import to_svg
+from paircredit.figures.table_registry import TABLES
 from paircredit.report.inline_svg import inline_svg
 from paircredit.report.provenance import first_and_last_day, sources
 from paircredit.runs.read import Run
