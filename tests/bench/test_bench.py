@@ -11,6 +11,7 @@ import pytest
 
 from paircredit.bench import BenchSpec, Measurement, bench, compile_all, growth, measure, training_speed
 from paircredit.bench.measure import Program
+from paircredit.bench.profile import Profile
 from paircredit.cli import main
 from tests.sentences import refused
 
@@ -33,7 +34,7 @@ def traced(monkeypatch):
         jax.eval_shape(function, *arguments)
         return Program(None, arguments, 3.0)
 
-    def look_at_the_clock(program, repeats, *, watched=False):
+    def look_at_the_clock(program, repeats):
         return Measurement(1.0 / repeats, 0.5 / repeats, program.compile_seconds, 100, 10)
 
     monkeypatch.setattr(
@@ -104,3 +105,32 @@ def test_settings_reach_the_environment_and_the_method(monkeypatch, capsys):
     assert seen[0].method_settings == {"inner.episodes": 3, "network.filters": [2, 2]}
     assert main(["bench", "--methods", "a2c", "--settings", "episodes"]) == 2
     assert "NAME=VALUE" in capsys.readouterr().err
+
+
+def test_a_command_that_is_stopped_keeps_what_it_measured(tmp_path, monkeypatch):
+    def stop_at_the_second(spec, parts, watched):
+        if spec.method == "h-pwr":
+            raise KeyboardInterrupt
+        return {"method": "a2c", "members": 1, "seconds_per_update": 1.0, "frames_per_second": 1.0} | dict.fromkeys(
+            ("compile_seconds", "temporary_bytes"), 1.0
+        )
+
+    monkeypatch.setattr("paircredit.bench.bench", stop_at_the_second)
+    file = tmp_path / "bench.json"
+    assert main(["bench", "--methods", "a2c", "h-pwr", "--no-parts", "--json", str(file)]) == 130
+    assert [row["method"] for row in json.loads(file.read_text())["rows"]] == ["a2c"]
+
+
+def test_a_watched_program_is_compiled_apart_only_where_operations_would_not_be_seen(monkeypatch, traced):
+    compiled = []
+    monkeypatch.setattr(
+        training_speed,
+        "compile_program",
+        lambda f, given, options=None: compiled.append(options) or Program(None, given, 1.0),
+    )
+    monkeypatch.setattr(training_speed, "profile", lambda program, given: Profile(1.0, 0.5, (), ()))
+    bench(TINY, parts=False, watched=True)
+    assert compiled == [None]
+    monkeypatch.setattr(training_speed, "one_by_one", lambda: {"an": "option"})
+    bench(TINY, parts=False, watched=True)
+    assert compiled[1:] == [None, {"an": "option"}]

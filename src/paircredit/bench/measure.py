@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import jax
 
-from paircredit.bench.profile import Profile, profile
 from paircredit.training.loop import compiler_options
 
 WARM_UPS = 2
@@ -28,7 +27,6 @@ class Measurement:
         compile_seconds: tracing and compiling.
         temporary_bytes: what the compiled program needs beside its arguments and results, by its own account.
         argument_bytes: of its arguments.
-        profile: where the time goes, where that was asked for.
     """
 
     seconds: float
@@ -36,7 +34,6 @@ class Measurement:
     compile_seconds: float
     temporary_bytes: int
     argument_bytes: int
-    profile: Profile | None = None
 
 
 class Program(NamedTuple):
@@ -47,10 +44,12 @@ class Program(NamedTuple):
     compile_seconds: float
 
 
-def compile_program(function: Callable, arguments: tuple[Any, ...]) -> Program:
-    """Compile a function for its arguments as the training loop is compiled."""
+def compile_program(
+    function: Callable, arguments: tuple[Any, ...], options: Mapping[str, Any] | None = None
+) -> Program:
+    """Compile a function for its arguments as the training loop is compiled, with more options for the compiler."""
     began = time.perf_counter()
-    compiled = jax.jit(function, compiler_options=compiler_options()).lower(*arguments).compile()
+    compiled = jax.jit(function, compiler_options={**compiler_options(), **(options or {})}).lower(*arguments).compile()
     return Program(compiled, arguments, time.perf_counter() - began)
 
 
@@ -61,13 +60,12 @@ def compile_all(functions: Mapping[str, tuple[Callable, tuple[Any, ...]]]) -> di
         return {name: one.result() for name, one in waiting.items()}
 
 
-def measure(program: Program, repeats: int, *, watched: bool = False) -> Measurement:
+def measure(program: Program, repeats: int) -> Measurement:
     """Time a program, device work included.
 
     Args:
         program: what to time.
         repeats: timed calls.
-        watched: watch two more calls with a profiler.
     """
     compiled, arguments, compile_seconds = program
     for _ in range(WARM_UPS):
@@ -84,5 +82,4 @@ def measure(program: Program, repeats: int, *, watched: bool = False) -> Measure
         compile_seconds=compile_seconds,
         temporary_bytes=int(getattr(memory, "temp_size_in_bytes", 0)),
         argument_bytes=int(getattr(memory, "argument_size_in_bytes", 0)),
-        profile=profile(compiled, arguments) if watched else None,
     )

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from paircredit.bench.measure import Measurement, compile_all, compile_program, measure
-from paircredit.bench.profile import Profile, Share
+from paircredit.bench.profile import Profile, Share, one_by_one, profile
 from paircredit.envs.registry import make_environment
 from paircredit.errors import PaircreditError
 from paircredit.methods import make_method, meta_learn, replace_dotted
@@ -71,10 +71,11 @@ def bench(spec: BenchSpec, parts: bool = True, watched: bool = False) -> dict[st
     if spec.members < 1 or spec.updates < 1 or spec.repeats < 1:
         raise PaircreditError("Members, updates and repeats must be at least 1.")
     made = _made(spec)
-    whole = measure(compile_program(*made.whole), spec.repeats, watched=watched)
-    row = _row(spec, made, whole)
-    if whole.profile is not None:
-        row["profile"] = _per_update(whole.profile, spec.updates)
+    program = compile_program(*made.whole)
+    row = _row(spec, made, measure(program, spec.repeats))
+    if watched:
+        seen = compile_program(*made.whole, one_by_one()) if one_by_one() else program
+        row["profile"] = _per_update(profile(seen.compiled, seen.arguments), spec.updates)
     if parts:
         programs = compile_all({name: (function, given) for name, function, given in _parts(*made[:4])})
         timed = {name: measure(program, spec.repeats) for name, program in programs.items()}

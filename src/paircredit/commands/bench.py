@@ -87,6 +87,7 @@ def _on_the_device(options: BenchOptions, specs: Sequence[Any]) -> int:
     print("method      members  ms/update  frames/s  × first  compile s  temporary GiB")
     for spec in specs:
         rows.append(bench(spec, options.parts, options.profile))
+        _keep(options.json, {"rows": rows, "growth": []})
         _print_row(rows[-1], rows[0]["seconds_per_update"])
     if options.parts:
         _print_parts(rows)
@@ -100,12 +101,13 @@ def _on_the_device(options: BenchOptions, specs: Sequence[Any]) -> int:
         )
         for row in growth(specs[-1], GROWTH):
             grown.append(row)
+            _keep(options.json, {"rows": rows, "growth": grown})
             print(
                 f"{row['axis']:<12} {row['value']:>5} {1e3 * row['seconds_per_update']:10.2f} "
                 f"{_millions(row['frames_per_second'])} {row['temporary_bytes'] / 2**30:14.2f}",
                 flush=True,
             )
-    _keep(options.json, {"rows": rows, "growth": grown})
+    _say_where(options.json)
     return 0
 
 
@@ -119,6 +121,7 @@ def _on_the_host(options: BenchOptions, specs: Sequence[Any]) -> int:
     print("method      members groups  ms/update    steps/s   emulators alone       busy  device busy")
     for spec in specs:
         rows.append(bench_hosted(spec))
+        _keep(options.json, {"rows": rows})
         row = rows[-1]
         print(
             f"{row['method']:<11} {row['members']:>7} {row['groups']:>6} {1e3 * row['seconds_per_update']:10.1f} "
@@ -131,12 +134,12 @@ def _on_the_host(options: BenchOptions, specs: Sequence[Any]) -> int:
     for row in rows:
         parts = ", ".join(f"{name} {1e3 * seconds:.1f}" for name, seconds in row["device_seconds"].items())
         print(f"{row['method']:<11} {parts}")
-    _keep(options.json, {"rows": rows})
+    _say_where(options.json)
     return 0
 
 
 def _keep(path: Path | None, numbers: dict[str, Any]) -> None:
-    """In a file, where one was named."""
+    """In a file, where one was named: written anew with every row, so that a command that is stopped loses none."""
     from paircredit.bench.training_speed import peak_device_bytes
     from paircredit.runs import write_file
     from paircredit.runs.provenance import provenance
@@ -145,7 +148,11 @@ def _keep(path: Path | None, numbers: dict[str, Any]) -> None:
         return
     kept = {"provenance": provenance(), **numbers, "peak_device_bytes": peak_device_bytes()}
     write_file(path, (json.dumps(kept, indent=1) + "\n").encode())
-    print(f"\nThe numbers are in {path}")
+
+
+def _say_where(path: Path | None) -> None:
+    if path is not None:
+        print(f"\nThe numbers are in {path}")
 
 
 def _settings(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
