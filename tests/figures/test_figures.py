@@ -10,10 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 
 import paircredit.figures
 from paircredit.analysis.key_to_door_results import METHODS, SEARCH, SEARCHES, SWITCHES
+from paircredit.analysis.shown import title
 from paircredit.analysis.statistics import mean_band, mean_interval, median_interval, median_of_times
 from paircredit.envs.dag import DagConfig, acting_states, num_states
 from paircredit.figures import (
@@ -28,7 +31,7 @@ from paircredit.figures import (
     to_svg,
     umbrella_variance,
 )
-from paircredit.figures.style import COLOURS
+from paircredit.figures.style import COLOURS, legend_above, styled
 from paircredit.figures.tables import Column, Table
 from paircredit.runs import Run, find_runs
 from paircredit.weights import handcrafted_weights
@@ -246,8 +249,8 @@ class TestCurves:
         for drawn in (dag_curves.draw(runs), dag_episodes.draw(runs)):
             titles = {"regular return": "regular", "H-PWR": "h-pwr", "Meta-PWR": "meta-pwr", "Meta-PWTD": "meta-pwtd"}
             shown = {line.get_label(): to_hex(line.get_color()) for axes in drawn.axes for line in axes.lines}
-            for title, label in titles.items():
-                assert shown[title] == COLOURS[label]
+            for shown_title, label in titles.items():
+                assert shown[shown_title] == COLOURS[label]
 
 
 class TestUmbrella:
@@ -338,3 +341,17 @@ def test_a_table_quotes_and_formats():
     table = Table((Column("name", "Name"), Column("x", "X", ".1f")), (("a, b", -1.25), ("c", None)))
     assert table.csv() == 'name,x\n"a, b",-1.25\nc,\n'
     assert table.texts() == [["a, b", "−1.2"], ["c", "–"]]
+
+
+@pytest.mark.parametrize("width", [5.6, 8.0, 12.0])
+@pytest.mark.parametrize("names", [3, 7, 10])
+@styled
+def test_a_legend_stays_inside_its_figure(width, names):
+    figure = Figure(figsize=(width, 4.0), layout="constrained")
+    axes = figure.subplots()
+    for name in (*map(title, COLOURS), "most that can be expected")[-names:]:
+        axes.plot([0, 1], [0, 1], label=name)
+    legend_above(figure, last="most that can be expected")
+    FigureCanvasAgg(figure).draw()
+    box = figure.legends[0].get_window_extent()
+    assert box.x0 >= 0 and box.x1 <= figure.bbox.x1

@@ -151,7 +151,7 @@ class TestFrames:
             medians = {line.get_label(): line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 1}
             assert medians["H-PWR"] == pytest.approx(frames(60 + needed) / 1e6)
             assert medians["Meta-PWTD"] > frames(400) / 1e6
-            assert "never" in [text.get_text() for text in axes.texts]
+            assert "not reached" in [text.get_text() for text in axes.texts]
         names = [label.get_text() for label in left.get_yticklabels()]
         assert len(names) == len(GRID) and names[-1] == "μ = 5, σ² = 25\n10 % random actions"
 
@@ -228,7 +228,7 @@ class TestSearchAndSwitches:
     def test_switches_begin_with_the_default(self, runs: list[Run]) -> None:
         left, right = draw("switches", runs).axes
         assert [label.get_text() for label in left.get_yticklabels()] == ["default", "b"]
-        assert "never" not in [text.get_text() for text in left.texts]
+        assert "not reached" not in [text.get_text() for text in left.texts]
         assert [row["switch"] for row in table("switches", runs)] == ["default", "b"]
         assert f"{frames(400) / 1e6:.3g} M frames" in right.get_xlabel()
 

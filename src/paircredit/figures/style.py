@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
@@ -108,6 +109,13 @@ def legend_above(figure: Figure, last: str | None = None) -> None:
     pairs = [pair for axes in figure.axes for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
     named = {name: handle for handle, name in pairs}
     names = sorted(named, key=lambda name: name == last)
-    needed = sum(0.85 + 0.085 * len(name) for name in names)  # inches: line, gaps, letters
-    columns = math.ceil(len(names) / math.ceil(needed / figure.get_figwidth()))
+    columns = next((n for n in range(len(names), 1, -1) if _legend_width(names, n) <= figure.get_figwidth()), 1)
+    lines = math.ceil(len(names) / columns)
+    columns = math.ceil(len(names) / lines)  # no more of them than these lines need
     figure.legend([named[name] for name in names], names, loc="outside upper center", ncols=columns, handlelength=2.4)
+
+
+def _legend_width(names: Sequence[str], columns: int) -> float:
+    """Inches that a legend takes: line, gaps, and the letters of the longest name in every column."""
+    split = np.array_split(np.array(names), columns)
+    return sum(0.85 + 0.085 * max(len(name) for name in column) for column in split)

@@ -75,7 +75,7 @@ def logarithmic(axes: Axes, times: Sequence[float], never: float | None, *, upri
     if never is not None:
         (axes.axhline if upright else axes.axvline)(never, color=QUIET, linewidth=0.9, linestyle=":", zorder=1)
         axes.annotate(
-            "never",
+            "not reached",
             (1, never) if upright else (never, 1),
             xycoords=axes.get_yaxis_transform() if upright else axes.get_xaxis_transform(),
             xytext=(3, 0) if upright else (0, 3),
