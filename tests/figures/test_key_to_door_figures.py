@@ -163,6 +163,17 @@ class TestFrames:
         assert float(handcrafted_row["final_door_reward"]) == 10
         assert float(handcrafted_row["final_return"]) == pytest.approx(10 + 50 * 370 / 400)
         assert (never["reached_9.5"], never["frames_to_9.5"], never["frames_to_9.5_low"]) == ("0", "inf", "inf")
+        assert float(handcrafted_row["equal_frames"]) == frames(400)
+        assert handcrafted_row["equal_return"] == handcrafted_row["final_return"]
+
+    def test_methods_are_compared_at_the_frames_that_all_trained(self, tmp_path: Path) -> None:
+        write_method(tmp_path, "h-pwr", {CENTRAL: spread(50.0)})
+        write_method(tmp_path, "a2c", {CENTRAL: spread(150.0)}, updates=100)
+        rows = {row["method"]: row for row in table("frames", find_runs(tmp_path))}
+        assert {float(row["equal_frames"]) for row in rows.values()} == {frames(100)}
+        assert float(rows["A2C"]["equal_door_reward"]) == float(rows["A2C"]["final_door_reward"]) < 2
+        assert float(rows["H-PWR"]["equal_door_reward"]) == 10
+        assert float(rows["H-PWR"]["equal_return"]) < float(rows["H-PWR"]["final_return"])
 
     def test_without_laggards_nothing_speaks_of_never(self, tmp_path: Path) -> None:
         write_method(tmp_path, "h-pwr", {CENTRAL: spread(50.0)})

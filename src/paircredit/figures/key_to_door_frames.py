@@ -16,6 +16,7 @@ from paircredit.analysis.key_to_door_results import (
     final_values,
     frames_to,
     method_labels,
+    value_at,
 )
 from paircredit.analysis.shown import title
 from paircredit.analysis.statistics import mean_interval, median_of_times
@@ -96,15 +97,25 @@ def table(runs: Sequence[Run]) -> Table | None:
         Column("final_return_low", "from", ".2f"),
         Column("final_return_high", "to", ".2f"),
         Column("best_return", "best", ".2f"),
+        Column("equal_frames", "frames all trained", ",.0f"),
+        Column("equal_door_reward", "door reward then", ".2f"),
+        Column("equal_door_reward_low", "from", ".2f"),
+        Column("equal_door_reward_high", "to", ".2f"),
+        Column("equal_return", "return then", ".2f"),
+        Column("equal_return_low", "from", ".2f"),
+        Column("equal_return_high", "to", ".2f"),
     )
-    return Table(columns, tuple(_row(curves) for curves in found))
+    trained = {one.setting: min(c.trained for c in found if c.setting == one.setting) for one in found}
+    return Table(columns, tuple(_row(curves, trained[curves.setting]) for curves in found))
 
 
-def _row(curves: Curves) -> tuple[Cell, ...]:
+def _row(curves: Curves, equal_frames: float) -> tuple[Cell, ...]:
     cells: list[Cell] = [*curves.setting, title(curves.label), len(curves.seeds), curves.trained]
     for threshold in (LEARNED, OPTIMAL):
         times = frames_to(curves, threshold)
         cells += [int(np.isfinite(times).sum()), *median_of_times(times)]
     cells.append(float(final_values(curves, "door_reward").mean()))
-    cells += [*mean_interval(final_values(curves, "episode_return")), curves.best["episode_return"]]
+    cells += [*mean_interval(final_values(curves, "episode_return")), curves.best["episode_return"], equal_frames]
+    for quantity in ("door_reward", "episode_return"):
+        cells += mean_interval(value_at(curves, quantity, equal_frames))
     return tuple(cells)
