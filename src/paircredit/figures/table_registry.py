@@ -84,8 +84,8 @@ TABLES: tuple[TableSpec, ...] = (
         "Key-to-Door: frames to a door reward of 9 and 9.5, and final values",
         "Medians over seeds of the frames after which the mean door reward of the last 320 episodes is at 9 and 9.5, "
         "with 95 % bootstrap intervals; ∞ means not within training. Final values are means over the last tenth of "
-        "training; the best is the most that can be expected. The last columns compare at equal frames: those that every "
-        "method of the setting trained, means over the last tenth of these.",
+        "training; the best is the most that can be expected. The last columns compare at equal frames: those that "
+        "every method of the setting trained, means over the last tenth of these.",
         key_to_door_frames.table,
     ),
     TableSpec(
