@@ -16,6 +16,7 @@ from paircredit.experiments.spec import SCALES
 from paircredit.experiments.training_run import load_weights, masked_optimal_values, replace_dotted, run_training
 from paircredit.methods import make_method
 from paircredit.runs import find_runs, read_run
+from tests.sentences import refused
 
 
 def test_one_program_per_method_and_protocol_and_not_one_per_run(reproduction) -> None:
@@ -143,12 +144,45 @@ def test_masked_value_members_train_in_one_program_and_leave_the_rest_alone(tmp_
         (np.zeros((3, 3)), "shape"),
         (np.full((10, 10), np.nan), "finite"),
         (np.zeros((10, 10), dtype=int), "floating-point"),
+        (np.full((10, 10), 1e300), "float32"),
+        (np.zeros((0, 10, 10)), "shape"),
     ],
 )
 def test_weights_of_the_wrong_kind_are_refused(tmp_path: Path, array: np.ndarray, message: str) -> None:
     np.save(tmp_path / "weights.npy", array)
     with pytest.raises(PaircreditError, match=message):
         load_weights(tmp_path / "weights.npy", 10)
+
+
+def test_a_damaged_file_of_weights_is_refused_whatever_byte_is_wrong(tmp_path: Path) -> None:
+    file, table = tmp_path / "weights.npz", np.random.default_rng(0).uniform(size=(10, 10)).astype(np.float32)
+    np.savez_compressed(file, weights=table)
+    whole = file.read_bytes()
+    for index in range(len(whole)):
+        file.write_bytes(whole[:index] + bytes([whole[index] ^ 0xFF]) + whole[index + 1 :])
+        try:
+            found = load_weights(file, 10)
+        except PaircreditError as error:
+            assert "\n" not in str(error)
+        else:  # a byte that nothing depends on, such as the time of writing
+            np.testing.assert_array_equal(found, table[None])
+
+
+def test_a_file_of_weights_that_claims_to_be_enormous_is_refused(tmp_path: Path) -> None:
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 10, 10), }"
+    (tmp_path / "weights.npy").write_bytes(b"\x93NUMPY\x01\x00v\x00" + header.ljust(117) + b"\n")
+    with refused("weights.npy is not a readable npy or npz file"):
+        load_weights(tmp_path / "weights.npy", 10)
+
+
+def test_what_a_file_of_weights_is_says_its_content(tmp_path: Path) -> None:
+    table = np.full((10, 10), 0.5, dtype=np.float32)
+    np.save(tmp_path / "a.npy", table)
+    np.savez(tmp_path / "b.npz", weights=table)
+    (tmp_path / "a.npy").rename(tmp_path / "c.npz")
+    (tmp_path / "b.npz").rename(tmp_path / "d.npy")
+    for name in ("c.npz", "d.npy"):
+        np.testing.assert_array_equal(load_weights(tmp_path / name, 10), table[None])
 
 
 def test_weights_are_found_in_files_and_run_folders(reproduction, tmp_path: Path) -> None:

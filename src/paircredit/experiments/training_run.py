@@ -166,34 +166,26 @@ def load_weights(source: Path, states: int) -> np.ndarray:
         PaircreditError: there are none, or they are of another shape, or not finite.
     """
     if source.is_dir():
-        arrays, where = read_run(source).arrays(), source
+        arrays = read_run(source).arrays()
     else:
         try:
             content = source.read_bytes()
         except OSError as error:
             raise PaircreditError(f"{source} cannot be read: {error.strerror}.") from error
-        arrays, where = _file_arrays(content, source), source
+        arrays = read_arrays(content, source)
+        arrays = {"weights": arrays[""]} if "" in arrays else arrays  # an npy file
     if "weights" not in arrays:
-        raise PaircreditError(f"{where} has no array called 'weights', only {', '.join(sorted(arrays)) or 'none'}.")
+        raise PaircreditError(f"{source} has no array called 'weights', only {', '.join(sorted(arrays)) or 'none'}.")
     tables = np.asarray(arrays["weights"])
     tables = tables[None] if tables.ndim == 2 else tables
-    if tables.ndim != 3 or tables.shape[1:] != (states, states):
+    if tables.ndim != 3 or tables.shape[1:] != (states, states) or not len(tables):
         raise PaircreditError(
-            f"The weights in {where} have shape {arrays['weights'].shape}, but this environment needs "
+            f"The weights in {source} have shape {arrays['weights'].shape}, but this environment needs "
             f"({states}, {states}) or several of that."
         )
-    if not np.issubdtype(tables.dtype, np.floating) or not np.isfinite(tables).all():
-        raise PaircreditError(f"The weights in {where} must be finite floating-point numbers.")
+    if not np.issubdtype(tables.dtype, np.floating) or not (np.abs(tables) <= np.finfo(np.float32).max).all():
+        raise PaircreditError(f"The weights in {source} must be finite floating-point numbers that float32 can hold.")
     return tables
-
-
-def _file_arrays(content: bytes, path: Path) -> dict[str, np.ndarray]:
-    if path.suffix != ".npy":
-        return read_arrays(content, path)
-    try:
-        return {"weights": np.load(path, allow_pickle=False)}
-    except (ValueError, OSError, EOFError) as error:
-        raise PaircreditError(f"{path} is not a readable npy file: {error}.") from error
 
 
 def _members(spec: TrainingSpec, method: Any, folder: Path) -> list[Member]:

@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 import shlex
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 from paircredit.errors import PaircreditError
 from paircredit.runs.files import PARTIAL
 from paircredit.runs.manifest import ARRAYS, LEARNER, LEARNER_FORMAT, MANIFEST, METRICS, read_manifest
-from paircredit.runs.trees import read_archive, unflatten
+from paircredit.runs.trees import UNREADABLE, read_archive, unflatten
 from paircredit.types import PyTree
 
 
@@ -131,9 +130,12 @@ def run_folders(folder: Path) -> list[Path]:
 
 
 def read_arrays(content: bytes, path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an npz file; pickled objects are refused."""
+    """The arrays of an npz file; that of an npy file has the name ''. Pickled objects are refused."""
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (ValueError, OSError, zipfile.BadZipFile, EOFError, KeyError) as error:
-        raise PaircreditError(f"{path} is not a readable npz file of plain arrays: {error}.") from error
+        file = np.load(io.BytesIO(content), allow_pickle=False)
+        return {"": file} if isinstance(file, np.ndarray) else {name: file[name] for name in file.files}
+    except UNREADABLE as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise PaircreditError(
+            f"{path} is not a readable npy or npz file of plain arrays: {reason.rstrip('.')}."
+        ) from error

@@ -26,7 +26,7 @@ from paircredit.types import PyTree
 
 HEADER = "header"
 
-_UNREADABLE = (
+UNREADABLE = (
     OSError,
     EOFError,
     ValueError,
@@ -88,7 +88,7 @@ def read_archive(file: io.BytesIO | Path, path: Path, format_: int) -> tuple[dic
                 content = io.BytesIO(archive.read(name))
                 arrays[name.removesuffix(".npy")] = np.lib.format.read_array(content, allow_pickle=False)
         header = json.loads(arrays.pop(HEADER).tobytes())
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise DamagedFile(f"{path} is damaged: {reason.rstrip('.')}.") from error
     if not isinstance(header, dict) or header.get("sha256") != _json_sum(header):
