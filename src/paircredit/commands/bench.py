@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import tyro
-
+from paircredit.commands.options import parse_options
 from paircredit.errors import PaircreditError
 
 GROWTH = {
@@ -52,7 +51,7 @@ class BenchOptions:
 
 def run(words: Sequence[str]) -> int:
     """The command."""
-    options = tyro.cli(BenchOptions, args=list(words), prog="paircredit bench")
+    options = parse_options(BenchOptions, words, "paircredit bench")
     if options.json is not None and options.json.exists():
         raise PaircreditError(f"{options.json} exists already; choose another file or remove it first.")
     if not options.methods:

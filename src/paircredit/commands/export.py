@@ -9,6 +9,7 @@ from typing import Annotated
 
 import tyro
 
+from paircredit.commands.options import parse_options
 from paircredit.errors import unknown_name
 
 FORMATS = ("bsuite",)
@@ -28,7 +29,7 @@ class ExportOptions:
 
 def run(words: Sequence[str]) -> int:
     """The command."""
-    options = tyro.cli(ExportOptions, args=list(words), prog="paircredit export")
+    options = parse_options(ExportOptions, words, "paircredit export")
     if options.format not in FORMATS:
         raise unknown_name("export format", options.format, FORMATS)
     from paircredit.analysis.bsuite_log import write_bsuite_logs

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import tyro
 
+from paircredit.commands.options import parse_options
 from paircredit.commands.train import resumable, say_return
 
 
@@ -32,7 +33,7 @@ class ResumeOptions:
 
 def reproduce(words: list[str]) -> int:
     """Make an experiment."""
-    options = tyro.cli(ReproduceOptions, args=words, prog="paircredit reproduce")
+    options = parse_options(ReproduceOptions, words, "paircredit reproduce")
     from paircredit.console import ProgressBars
     from paircredit.experiments import make_experiment
     from paircredit.experiments import reproduce as make_runs
@@ -47,7 +48,7 @@ def reproduce(words: list[str]) -> int:
 
 def resume(words: list[str]) -> int:
     """Go on."""
-    options = tyro.cli(ResumeOptions, args=words, prog="paircredit resume")
+    options = parse_options(ResumeOptions, words, "paircredit resume")
     from paircredit.console import ProgressBars
     from paircredit.experiments.reproduce import run_one, runs_to_resume
     from paircredit.experiments.spec import TrainingSpec

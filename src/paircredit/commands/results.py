@@ -7,6 +7,7 @@ from pathlib import Path
 
 import tyro
 
+from paircredit.commands.options import parse_options
 from paircredit.errors import PaircreditError
 
 
@@ -50,7 +51,7 @@ class DigestOptions:
 
 def figures(words: list[str]) -> int:
     """Draw."""
-    options = tyro.cli(FiguresOptions, args=words, prog="paircredit figures")
+    options = parse_options(FiguresOptions, words, "paircredit figures")
     from paircredit.figures.save import save_figures
     from paircredit.runs import find_runs
 
@@ -61,7 +62,7 @@ def figures(words: list[str]) -> int:
 
 def claims(words: list[str]) -> int:
     """Judge."""
-    options = tyro.cli(ClaimsOptions, args=words, prog="paircredit claims")
+    options = parse_options(ClaimsOptions, words, "paircredit claims")
     from paircredit.analysis.claims import judge_all
     from paircredit.runs import find_runs
 
@@ -73,7 +74,7 @@ def claims(words: list[str]) -> int:
 
 def report(words: list[str]) -> int:
     """Write the page."""
-    options = tyro.cli(ReportOptions, args=words, prog="paircredit report")
+    options = parse_options(ReportOptions, words, "paircredit report")
     from paircredit.analysis.claims import judge_all
     from paircredit.report import build_report
     from paircredit.runs import find_runs, write_file
@@ -88,7 +89,7 @@ def report(words: list[str]) -> int:
 
 def digest(words: list[str]) -> int:
     """Keep what is worth keeping."""
-    options = tyro.cli(DigestOptions, args=words, prog="paircredit digest")
+    options = parse_options(DigestOptions, words, "paircredit digest")
     from paircredit.analysis.claims import judge_all
     from paircredit.report.digest import write_digest
     from paircredit.runs import find_runs

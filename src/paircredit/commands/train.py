@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import tyro
 
+from paircredit.commands.options import parse_options
 from paircredit.errors import PaircreditError
 
 
@@ -66,10 +66,10 @@ def run(words: list[str]) -> int:
         frozen=True,
     )
     typed.__doc__ = TrainOptions.__doc__
-    options = tyro.cli(
+    options = parse_options(
         typed,
-        args=_shorten(flags, default_method),
-        prog=f"paircredit train {env_name} {method_name}",
+        _shorten(flags, default_method),
+        f"paircredit train {env_name} {method_name}",
         default=typed(env=default_env, method=default_method, **preset_training(preset, env_name)),
     )
     for name, number in (

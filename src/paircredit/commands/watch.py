@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
+from paircredit.commands.options import parse_options
 from paircredit.errors import PaircreditError
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class WatchOptions:
 
 def run(words: Sequence[str]) -> int:
     """The command."""
-    options = tyro.cli(WatchOptions, args=list(words), prog="paircredit watch")
+    options = parse_options(WatchOptions, words, "paircredit watch")
     folder = Path(options.what)
     scripted = options.what == TASK and not folder.exists()
     out = options.out or (Path(f"{TASK}.gif") if scripted else folder / "watch.gif")
