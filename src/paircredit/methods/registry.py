@@ -16,7 +16,7 @@ from paircredit.methods.meta_pwtd import MetaPWTD
 from paircredit.methods.presets import preset_settings
 from paircredit.methods.protocol import Method
 from paircredit.methods.rgm import RGM
-from paircredit.methods.settings import replace_dotted
+from paircredit.methods.settings import check_value, replace_dotted
 from paircredit.methods.synthetic_returns import SyntheticReturns
 from paircredit.methods.tvt import TVT
 
@@ -61,11 +61,12 @@ def make_method(name: str, preset: str = "default", env: str = "dag", **settings
     if name not in _METHODS:
         raise unknown_name("method", name, _METHODS)
     method: Any = _METHODS[name][0]()
-    known = {field.name for field in dataclasses.fields(method)}
+    known = {field.name: field for field in dataclasses.fields(method)}
     method = replace_dotted(method, preset_settings(preset, env, name, known), name)
-    for setting in settings:
+    for setting, value in settings.items():
         if setting not in known:
             raise unknown_name(f"setting of {name}", setting, known)
+        check_value(getattr(method, setting), known[setting], value, f"{name}.{setting}")
     result: Method = dataclasses.replace(method, **settings)
     return result
 
