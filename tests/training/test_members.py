@@ -129,3 +129,10 @@ class TestStacking:
 def test_member_keys_come_from_the_seed_alone():
     data = jax.random.key_data(member_keys([3, 4]))
     np.testing.assert_array_equal(data, [jax.random.key_data(jax.random.key(seed)) for seed in (3, 4)])
+
+
+def test_seeds_that_would_repeat_the_draws_of_others_are_refused():
+    """A generator takes 32 bits of a seed: 2³² would be 0 again."""
+    with refused("The seed 4294967296 is too large"):
+        member_keys([0, 2**32])
+    assert len(np.unique(jax.random.key_data(member_keys([0, 1, 2**32 - 1])), axis=0)) == 3

@@ -16,6 +16,9 @@ import numpy as np
 from paircredit.commands.options import parse_options
 from paircredit.errors import PaircreditError
 
+MOST_FRAMES, MOST_SEEDS = 10**15, 10**6
+"""What nobody trains in a lifetime, and what no list of seeds should be longer than."""
+
 
 @dataclasses.dataclass(frozen=True)
 class TrainOptions:
@@ -72,14 +75,16 @@ def run(words: list[str]) -> int:
         f"paircredit train {env_name} {method_name}",
         default=typed(env=default_env, method=default_method, **preset_training(preset, env_name)),
     )
-    for name, number in (
-        ("frames", options.frames),
-        ("seeds", options.seeds),
-        ("inner-updates", options.inner_updates),
-        ("method.inner.episodes", options.method.inner.episodes),
+    for name, number, most in (
+        ("frames", options.frames, MOST_FRAMES),
+        ("seeds", options.seeds, MOST_SEEDS),
+        ("inner-updates", options.inner_updates, MOST_FRAMES),
+        ("method.inner.episodes", options.method.inner.episodes, MOST_FRAMES),
     ):
         if number < 1:
             raise PaircreditError(f"--{name} is {number}, but must be at least 1.")
+        if number > most:
+            raise PaircreditError(f"--{name} is {number}, but must be at most {most:,}.")
     env = options.env.build()
     batches = 1 if options.protocol == "online" else options.inner_updates + 1
     per_update = options.method.inner.episodes * batches * env.spec.horizon * env.spec.frames_per_step

@@ -48,7 +48,9 @@ def run(words: Sequence[str]) -> int:
     _check_out(out)
     from paircredit.figures.episode import animation, check_speed_and_scale
     from paircredit.runs import write_file
+    from paircredit.training.members import refuse_seeds
 
+    refuse_seeds([options.seed])
     check_speed_and_scale(options.scale, options.frames_per_second)
     episode = optimal_episode(options.seed) if scripted else trained_episode(folder, options.seed)
     content = animation(episode, options.scale, options.frames_per_second)

@@ -33,6 +33,7 @@ from paircredit.runs.folder import RunWriter, rounded
 from paircredit.runs.read import read_arrays, read_run
 from paircredit.runs.trees import tree_sum
 from paircredit.training import Chunk, LoopState, Plan, even_chunks, learns_weights, stack_members, states_like, train
+from paircredit.training.members import refuse_seeds
 from paircredit.training.memory import refuse_learners_too_large
 from paircredit.training.train import refuse_pieces
 from paircredit.weights import FixedTable, SigmoidTable, handcrafted_weights
@@ -79,6 +80,7 @@ def run_training(
         probe=exact_return if exact else None,
     )
     methods, envs, seeds = [m.method for m in members], [m.env for m in members], [m.seed for m in members]
+    refuse_seeds(seeds)
     refuse_pieces(methods, envs, spec.protocol)
     refuse_learners_too_large(methods, env)
     weights = _start_weights(members, method, spec)

@@ -31,8 +31,24 @@ def stack_members(members: Sequence[Any]) -> Any:
     return jax.tree.map(_stack, *members)
 
 
+SEEDS = range(-(2**31), 2**32)
+"""Random generators look at 32 bits of a seed and no more: larger ones would repeat the draws of smaller ones."""
+
+
+def refuse_seeds(seeds: Sequence[int]) -> None:
+    """Refuse seeds that are too large to be told apart from others.
+
+    Raises:
+        PaircreditError: there is one.
+    """
+    for seed in seeds:
+        if seed not in SEEDS:
+            raise PaircreditError(f"The seed {seed} is too large; take one between {SEEDS[0]} and {SEEDS[-1]}.")
+
+
 def member_keys(seeds: Sequence[int]) -> Key[Array, " M"]:
     """One generator per seed; a member's draws do not depend on who trains beside it."""
+    refuse_seeds(seeds)
     return jnp.stack([jax.random.key(seed) for seed in seeds])
 
 
