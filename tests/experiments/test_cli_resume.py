@@ -14,6 +14,7 @@ from paircredit.experiments import Experiment, TrainingSpec, make_experiment, re
 from paircredit.experiments.reproduce import read_experiment
 from paircredit.experiments.spec import SCALES, UmbrellaVarianceSpec, as_json, from_json, kind_of
 from paircredit.runs import read_run
+from paircredit.runs.manifest import manifest_bytes
 from tests.experiments.conftest import Counted
 from tests.sentences import refused
 
@@ -218,6 +219,12 @@ class TestAnExperiment:
         with refused("experiment.json is damaged"):
             reproduce(SMALL, left)
 
+    def test_the_manifest_of_a_run_is_no_list_of_runs(self, left: Path) -> None:
+        run = {"format": 1, "kind": "training", "spec": {}, "status": "running"}
+        (left / "experiment.json").write_bytes(manifest_bytes(run))
+        with refused("experiment.json is not the list of the runs of an experiment"):
+            reproduce(SMALL, left)
+
     def test_an_interruption_tells_how_to_go_on(
         self, run_cli: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -267,3 +274,5 @@ def test_specs_of_other_versions_are_refused() -> None:
         from_json("training", as_json(SMALL.runs[0]) | {"colour": "red"})
     with refused("no kind of run called 'trainin'", "training"):
         from_json("trainin", as_json(SMALL.runs[0]))
+    with refused("has no field 'name'"):
+        from_json("training", {"env": "dag"})

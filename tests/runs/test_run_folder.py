@@ -9,6 +9,7 @@ import pytest
 
 from paircredit.errors import PaircreditError
 from paircredit.runs import RunWriter, find_runs, read_run, write_file
+from paircredit.runs.manifest import manifest_bytes
 from paircredit.runs.query import query_metrics
 
 
@@ -70,7 +71,16 @@ def test_every_single_digit_of_a_manifest_is_protected(run: Path) -> None:
             read_run(run)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"format": 99}', "null", "\x00\x01"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("", "{", "[]", '{"format": 99}', "null", "\x00\x01", 100_000 * "["),
+        *('{"format": 1, "x": NaN, "sha256": ""}', '{"format": 1, "x": 1e400, "sha256": ""}'),
+        *(manifest_bytes({"format": 1, "name": "dag", "scale": "smoke", "runs": []}).decode(),),  # of an experiment
+        *(manifest_bytes({"format": 1, "kind": "training", "spec": {}, "status": "finished"}).decode(),),
+    ],
+    ids=lambda content: content[:30],
+)
 def test_a_manifest_that_is_none_is_refused_with_a_sentence(run: Path, content: str) -> None:
     (run / "manifest.json").write_text(content)
     with pytest.raises(PaircreditError, match=r"manifest\.json"):

@@ -95,7 +95,8 @@ def run_one(spec: RunSpec, folder: Path, progress: Progress) -> None:
 
 def read_experiment(folder: Path) -> Experiment:
     """The experiment that a folder was made for."""
-    there = read_manifest(folder / EXPERIMENT, "the list of the runs of an experiment")
+    what = "the list of the runs of an experiment"
+    there = read_manifest(folder / EXPERIMENT, what, ("name", "scale", "runs"))
     runs = tuple(from_json(run["kind"], run["spec"]) for run in there["runs"])
     return Experiment(there["name"], there["scale"], runs)
 

@@ -140,10 +140,17 @@ def from_json(kind: str, values: Mapping[str, Any]) -> RunSpec:
     """
     if kind not in KINDS:
         raise unknown_name("kind of run", kind, KINDS)
-    fields = {field.name for field in dataclasses.fields(KINDS[kind])}
-    if unknown := sorted(set(values) - fields):
+    fields = {field.name: field for field in dataclasses.fields(KINDS[kind])}
+    if unknown := sorted(set(values) - set(fields)):
         raise PaircreditError(f"The spec of the run has a field {unknown[0]!r}, which this version does not know.")
+    needed = (name for name, field in fields.items() if _is_needed(field))
+    if missing := [name for name in needed if name not in values]:
+        raise PaircreditError(f"The spec of the run has no field {missing[0]!r}, which this version needs.")
     return KINDS[kind](**{name: _with_tuples(value) for name, value in values.items()})
+
+
+def _is_needed(field: dataclasses.Field) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def _with_tuples(value: Any) -> Any:

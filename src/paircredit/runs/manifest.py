@@ -27,12 +27,15 @@ def manifest_bytes(manifest: Mapping[str, Any]) -> bytes:
     return (json.dumps({**manifest, "sha256": body_sum(manifest)}, indent=1) + "\n").encode()
 
 
-def read_manifest(path: Path, what: str = "the manifest of a run") -> dict[str, Any]:
+def read_manifest(
+    path: Path, what: str = "the manifest of a run", keys: tuple[str, ...] = ("kind", "spec", "status")
+) -> dict[str, Any]:
     """A manifest whose sum is right.
 
     Args:
         path: the file.
         what: it should be.
+        keys: what it then has.
 
     Raises:
         PaircreditError: it is not there, damaged, or of another format.
@@ -41,14 +44,21 @@ def read_manifest(path: Path, what: str = "the manifest of a run") -> dict[str, 
         manifest = json.loads(path.read_bytes())
     except OSError as error:
         raise PaircreditError(f"{path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise PaircreditError(f"{path} is damaged: it is not JSON ({error}).") from error
     if not isinstance(manifest, dict) or "format" not in manifest:
         raise PaircreditError(f"{path} is not {what}.")
     if manifest["format"] != FORMAT:
         raise PaircreditError(f"{path} has format {manifest['format']!r}; this version reads format {FORMAT}.")
-    if manifest.get("sha256") != body_sum(manifest):
+    try:
+        whole = manifest.get("sha256") == body_sum(manifest)
+    except ValueError:  # a number that is none, which nobody has written
+        whole = False
+    if not whole:
         raise PaircreditError(f"{path} is damaged: its content does not match its own SHA-256 sum.")
+    closed = ("files", "results") if manifest.get("status") == "finished" else ()
+    if not all(key in manifest for key in (*keys, *closed)):
+        raise PaircreditError(f"{path} is not {what}.")
     return manifest
 
 
