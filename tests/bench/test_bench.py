@@ -82,6 +82,8 @@ def test_the_command_never_overwrites_a_file(tmp_path, capsys):
     file.write_text("mine")
     assert main(["bench", "--json", str(file)]) == 2
     assert "exists already" in capsys.readouterr().err and file.read_text() == "mine"
+    assert main(["bench", "--json", str(tmp_path / "nowhere" / "bench.json")]) == 2  # and not after the first method
+    assert "there is no folder" in capsys.readouterr().err
 
 
 def test_unknown_methods_are_refused(capsys):

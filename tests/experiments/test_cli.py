@@ -123,6 +123,7 @@ BAD = [
     (["claims", "nowhere"], "no folder nowhere"),
     (["claims", "."], "no runs"),
     (["report", ".", "--out", "x.html"], "no runs"),
+    (["report", "nowhere", "--out", "there/x.html"], "cannot be written: there is no folder there"),
     (["figures", "nowhere"], "no folder nowhere"),
     (["frobnicate"], "no command called 'frobnicate'"),
     (["list", "all"], "takes no further words"),

@@ -81,6 +81,8 @@ def report(words: list[str]) -> int:
 
     if options.out.exists():
         raise PaircreditError(f"{options.out} exists already; choose another file or remove it first.")
+    if not options.out.parent.is_dir():
+        raise PaircreditError(f"{options.out} cannot be written: there is no folder {options.out.parent}.")
     runs = find_runs(options.folder)
     write_file(options.out, build_report(runs, judge_all(runs)).encode())
     print(f"The report is {options.out}")
