@@ -47,6 +47,9 @@ MOST_APPLES = ROOMS[APPLE_PHASE][0] * ROOMS[APPLE_PHASE][1] - 1
 RAREST_PAYOUT = 1e-4
 """The smallest probability 1/τ of a payout; single-precision random numbers are too coarse for much smaller ones."""
 
+LARGEST_REWARD = 1e15
+"""On average; squares of much larger returns do not fit into single precision, nor those of one over it."""
+
 
 class Colours(NamedTuple):
     """What each kind of cell looks like: red, green and blue of 0 to 255."""
@@ -305,8 +308,13 @@ class KeyToDoorConfig:
         for name in ("mean", "variance", "slip", "door_reward"):
             if not math.isfinite(getattr(self, name)):
                 raise PaircreditError(f"Key-to-Door's {name} is {getattr(self, name)}; a finite number is needed.")
+            most = LARGEST_REWARD**2 if name == "variance" else LARGEST_REWARD
+            if abs(getattr(self, name)) > most:
+                raise PaircreditError(f"Key-to-Door's {name} is {getattr(self, name)}; {most:g} is the largest.")
         if self.mean <= 0:
             raise PaircreditError(f"Key-to-Door's mean is {self.mean}, but an apple must pay more than 0 on average.")
+        if self.mean < 1 / LARGEST_REWARD:
+            raise PaircreditError(f"Key-to-Door's mean is {self.mean}; {1 / LARGEST_REWARD:g} is the smallest.")
         if self.variance < 0:
             raise PaircreditError(f"Key-to-Door's variance is {self.variance}; it cannot be negative.")
         if 1 / (self.variance / self.mean / self.mean + 1) < RAREST_PAYOUT:
