@@ -70,7 +70,8 @@ def test_numbers_are_halved_until_it_fits(
         raise jax.errors.JaxRuntimeError(f"RESOURCE_EXHAUSTED: Out of memory while trying to {message}")
 
 
-def test_a_device_that_does_not_tell_its_memory() -> None:
+def test_a_device_that_does_not_tell_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_all_bytes", lambda: None)
     with refused("M = 2 members", "lower M to 1"), memory.enough_memory(2, 1, 1):
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 40000000000000 bytes.")
 
@@ -79,6 +80,17 @@ def test_a_real_one() -> None:
     """More than any machine has."""
     with refused("37252.9 GiB in one piece"), memory.enough_memory(2, 1, 1):
         jax.numpy.ones((10**13,), dtype=jax.numpy.float32).block_until_ready()
+
+
+@pytest.mark.parametrize(
+    ("episodes", "advice"), [(4, "lower M to 8 (fewer seeds or variants in one run) or T to 16"), (64, "or B to 8")]
+)
+def test_a_cpu_has_the_memory_of_its_machine(monkeypatch: pytest.MonkeyPatch, episodes: int, advice: str) -> None:
+    monkeypatch.setattr(memory, "_all_bytes", lambda: 8.0 * GIB)
+    with refused("take 64.0 GiB in one piece", "(it has 8.0 GiB)", advice), memory.enough_memory(64, episodes, 128):
+        raise jax.errors.JaxRuntimeError(
+            f"INTERNAL: Error dispatching computation: Out of memory allocating {64 * GIB} bytes."
+        )
 
 
 def test_other_errors_pass() -> None:

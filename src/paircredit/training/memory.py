@@ -16,6 +16,8 @@ from paircredit.errors import PaircreditError
 from paircredit.training.sharding import shares
 
 _UNITS = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_SIGNS = ("RESOURCE_EXHAUSTED", "Out of memory")
+"""Of exhaustion; inside a program a CPU calls it an internal error."""
 _REQUEST = re.compile(r"allocat\w*\s+([\d.]+)\s*(KiB|MiB|GiB|TiB|)")
 
 
@@ -34,9 +36,9 @@ def enough_memory(members: int, episodes: int, horizon: int) -> Iterator[None]:
     try:
         yield
     except jax.errors.JaxRuntimeError as error:
-        if "RESOURCE_EXHAUSTED" not in str(error):
+        if not any(sign in str(error) for sign in _SIGNS):
             raise
-        raise PaircreditError(_sentence(str(error), members, episodes, horizon, _free_bytes())) from error
+        raise PaircreditError(_sentence(str(error), members, episodes, horizon)) from error
 
 
 def refuse_learners_too_large(methods: Sequence[Any], env: Environment) -> None:
@@ -66,14 +68,15 @@ def refuse_learners_too_large(methods: Sequence[Any], env: Environment) -> None:
         )
 
 
-def _sentence(message: str, members: int, episodes: int, horizon: int, free: float | None) -> str:
+def _sentence(message: str, members: int, episodes: int, horizon: int) -> str:
     """Each of the numbers, halved until it fits; what is needed grows at least in proportion to each."""
-    wanted = _requested_bytes(message)
+    wanted, free = _requested_bytes(message), _free_bytes()
+    most = _all_bytes() if free is None else free
     halvings = 1
-    if wanted is not None and free:
-        halvings = max(1, math.ceil(math.log2(wanted / free)))
+    if wanted is not None and most:
+        halvings = max(1, math.ceil(math.log2(wanted / most)))
     size = f" take {wanted / 2**30:.1f} GiB in one piece, which is" if wanted is not None else " are"
-    room = f" (it has {free / 2**30:.1f} GiB free)" if free is not None else ""
+    room = f" (it has {most / 2**30:.1f} GiB{' free' * (free is not None)})" if most is not None else ""
     ways = [
         f"{letter} to {number >> halvings} ({how})"
         for letter, number, how in (
