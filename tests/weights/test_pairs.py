@@ -104,6 +104,14 @@ class TestOneAnswer:
         for backend in ("tiled", "whole"):
             assert_agree(logits_and_slopes(backend, *arguments), expected, 1e-10)
 
+    @pytest.mark.parametrize("backend", ["tiled", "whole"])
+    def test_features_that_hardly_differ(self, backend):
+        """As at the start of training: the mean of 7,260 pairs must be known better than they are far apart."""
+        given = problem(120, 8)
+        given |= {name: 1 + 0.1 * (given[name] - 1) for name in ("rows", "columns", "lags")}
+        arguments = (given, mask_of("whole", 120), cotangents(120, 120))
+        assert_agree(logits_and_slopes(backend, *arguments), logits_and_slopes("dense", *arguments), 1e-5)
+
     def test_several_blocks_of_lags(self):
         """T = 70 is two whole blocks of lags and a part of a third."""
         arguments = (problem(70, 8), mask_of("padded", 70), cotangents(70, 70))

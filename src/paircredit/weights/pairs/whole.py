@@ -17,6 +17,9 @@ from jaxtyping import Array, Bool, Float
 
 from paircredit.weights.pairs.problem import NORMALISER_EPSILON, PairParameters, pair_count, pair_mask
 
+MOST_IN_ONE_SUM = 256
+"""Pairs; the mean of more, summed in single precision, is mended by that of what it leaves over."""
+
 
 @jax.custom_vjp
 def whole_pair_logits(parameters: PairParameters, valid: Bool[Array, " T"]) -> Float[Array, "T T"]:
@@ -49,6 +52,8 @@ def _forward(parameters: PairParameters, valid: Array) -> tuple[Array, tuple]:
     weight = pairs.valid.astype(p.rows.dtype) / pair_count(valid, p.rows.dtype)
     fused = pairs.rows * pairs.columns * pairs.lags
     centred = fused - weight @ fused
+    if len(centred) > MOST_IN_ONE_SUM:
+        centred -= weight @ centred
     deviation = jnp.sqrt(weight @ jnp.square(centred) + NORMALISER_EPSILON)
     x = jax.lax.optimization_barrier(centred / deviation)  # else it is computed again wherever it is used
     z = jnp.where(pairs.valid, jax.nn.relu(p.scale * x + p.shift) @ p.out, 0.0)
