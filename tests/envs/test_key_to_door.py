@@ -363,6 +363,7 @@ def test_step_uses_no_random_numbers():
         ({"key_steps": 0}, ("key_steps is 0", "at least 1")),
         ({"apple_steps": -3}, ("apple_steps is -3",)),
         ({"door_steps": 0}, ("door_steps is 0",)),
+        ({"apple_steps": 10**20}, ("apple_steps is 1000", "at most 500,000,000 steps")),
         ({"horizon": 100}, ("horizon is 100", "15, 90 and 15", "120")),
         ({"horizon": -1}, ("horizon is -1",)),
         ({"layout": "maze"}, ("layout is 'maze'", "'open' or 'walled'")),

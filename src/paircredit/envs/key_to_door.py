@@ -50,6 +50,9 @@ RAREST_PAYOUT = 1e-4
 LARGEST_REWARD = 1e15
 """On average; squares of much larger returns do not fit into single precision, nor those of one over it."""
 
+LONGEST_PHASE = 500_000_000
+"""Steps: three of them can still be counted in 32 bits."""
+
 
 class Colours(NamedTuple):
     """What each kind of cell looks like: red, green and blue of 0 to 255."""
@@ -332,6 +335,10 @@ class KeyToDoorConfig:
         for name in ("key_steps", "apple_steps", "door_steps"):
             if getattr(self, name) < 1:
                 raise PaircreditError(f"Key-to-Door's {name} is {getattr(self, name)}; a phase has at least 1 step.")
+            if getattr(self, name) > LONGEST_PHASE:
+                raise PaircreditError(
+                    f"Key-to-Door's {name} is {getattr(self, name)}; a phase has at most {LONGEST_PHASE:,} steps."
+                )
         steps = self.key_steps + self.apple_steps + self.door_steps
         if self.horizon not in (0, steps):
             raise PaircreditError(
