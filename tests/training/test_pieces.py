@@ -89,3 +89,22 @@ def test_resets_need_whole_episodes():
     method = make_method("a2c", preset="probe")
     with refused("A2C needs whole episodes", "probe-value", "collected afresh"):
         train([method], [env], [0], dataclasses.replace(Plan(), protocol="reset"), 1)
+
+
+@pytest.mark.parametrize("name", ["a2c", "a2c-rr", "meta-pwtd", "meta-lambda"])
+def test_no_weight_of_a_credit_connects_two_episodes(name):
+    env = InPieces(make_environment("probe-delay"), STEPS)
+    method = method_for(name, 2)
+
+    @jax.jit
+    def credit(key):
+        learner = method.init(key, env)
+        piece, _ = collect_piece(method, learner, env, start_actors(method, learner, env, key), key)
+        return piece, method.credit(learner, piece)
+
+    piece, found = jax.device_get(credit(jax.random.key(0)))
+    apart = piece.episode[:, :, None] != piece.episode[:, None, :]
+    later = np.triu(np.ones((STEPS, STEPS), dtype=bool))
+    assert (apart & later).any() and not found.weights[apart & later].any()
+    sums = np.einsum("btk,bk->bt", np.where(later, found.weights, 0), found.signal)
+    np.testing.assert_allclose(sums[piece.valid], found.advantages[piece.valid], atol=1e-5)

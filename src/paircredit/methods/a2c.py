@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Key
 from paircredit.envs.protocol import Environment
 from paircredit.estimators import lambda_advantages, td_errors
 from paircredit.methods.acting import logits_of_policy, no_memory, nothing_to_remember
-from paircredit.methods.credit import Credit
+from paircredit.methods.credit import Credit, within_episodes
 from paircredit.methods.inner_loop import InnerLoop, Trained, critic_of
 from paircredit.methods.policy_gradient import over_steps
 from paircredit.networks import NetworkSpec, policy_and_value_for
@@ -64,7 +64,8 @@ class A2C(eqx.Module):
         discounts = self.inner.discounts(trajectory)
         errors = jax.vmap(td_errors)(trajectory.rewards, values, discounts, trajectory.valid)
         weights = exponential_weights(errors.shape[1], self.inner.discount, self.lambda_)
-        return Credit(advantages, jnp.broadcast_to(weights, (*errors.shape, errors.shape[1])), errors)
+        pairs = jnp.broadcast_to(weights, (*errors.shape, errors.shape[1]))
+        return Credit(advantages, within_episodes(pairs, trajectory), errors)
 
     def _advantages(
         self, learner: A2CLearner, trajectory: Trajectory

@@ -20,7 +20,7 @@ from paircredit.estimators.redistribution import (
     redistribute,
 )
 from paircredit.methods.acting import logits_of_policy, no_memory, nothing_to_remember
-from paircredit.methods.credit import Credit
+from paircredit.methods.credit import Credit, within_episodes
 from paircredit.methods.inner_loop import InnerLoop, Trained, critic_of
 from paircredit.methods.policy_gradient import over_steps
 from paircredit.methods.return_prediction import ReturnPrediction
@@ -170,7 +170,7 @@ class A2CRR(eqx.Module):
         weights = exponential_weights(signal.shape[1], self.inner.discount, self.lambda_)
         return Credit(
             mix_advantages(regular.advantages, redistributed.advantages, mix),
-            jnp.broadcast_to(weights, (*signal.shape, signal.shape[1])),
+            within_episodes(jnp.broadcast_to(weights, (*signal.shape, signal.shape[1])), trajectory),
             signal,
         )
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+from paircredit.types import Trajectory
 
 
 class Credit(eqx.Module):
@@ -18,3 +21,11 @@ class Credit(eqx.Module):
     advantages: Float[Array, "B T"]
     weights: Float[Array, "B T T"]
     signal: Float[Array, "B T"]
+
+
+def within_episodes(weights: Float[Array, "B T T"], trajectory: Trajectory) -> Float[Array, "B T T"]:
+    """The weights, with 0 for pairs of steps of different episodes of a piece: these are no part of any sum."""
+    number = trajectory.episode
+    if number is None:
+        return weights
+    return jnp.where(number[:, :, None] == number[:, None, :], weights, 0.0)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from paircredit.estimators import lambda_advantages, pairwise_sum
 from paircredit.metagradient import MetaProblem, explicit_one_step
 from paircredit.metagradient.optimisers import Optimiser, adam
-from paircredit.methods.credit import Credit
+from paircredit.methods.credit import Credit, within_episodes
 from paircredit.methods.inner_loop import InnerLoop, Trained
 from paircredit.methods.policy_gradient import over_steps, policy_gradient_loss
 from paircredit.methods.protocol import MetaMethod
@@ -57,7 +57,7 @@ class InnerData(eqx.Module):
     def credit(self, weights: PairWeights) -> Credit:
         """What the actions of the batch are credited with."""
         pairs = self.pairs(weights)
-        return Credit(self._sums(pairs) - self.baseline, pairs, self.signal)
+        return Credit(self._sums(pairs) - self.baseline, within_episodes(pairs, self.trajectory), self.signal)
 
 
 class OuterData(eqx.Module):
