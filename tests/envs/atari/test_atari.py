@@ -201,6 +201,10 @@ def test_the_paper_s_games_are_known_by_name():
         ({"steps": 0}, "steps is 0, but must be at least 1"),
         ({"groups": 0}, "groups is 0"),
         ({"size": 3}, "size is 3"),
+        ({"size": 100_000}, "size is 100,000, but must be at most 1,024"),
+        ({"most_frames": 2**31}, "most_frames is 2,147,483,648"),
+        ({"frame_skip": 2**31}, "frame_skip is 2,147,483,648"),
+        ({"most_noops": 2**31 - 1}, "most_noops is 2,147,483,647"),
         ({"rollouts": "gpu"}, "kind of rollouts"),
     ],
 )

@@ -117,6 +117,8 @@ def test_bad_settings_are_refused(users_view):
         make_environment("minatar/freeway", sticky_action_probability=1.5)
     with refused("steps is 0"):
         make_environment("minatar/freeway", steps=0)
+    with refused("steps is 2,147,483,648"):
+        make_environment("minatar/freeway", steps=2**31)
     with refused("MinAtar game", "'pong'", "space_invaders"):
         make_environment("minatar/freeway", game="pong")
 

@@ -12,6 +12,19 @@ from paircredit.envs.atari.pool import Options, count_actions
 from paircredit.errors import PaircreditError, unknown_name
 
 Rollouts = Literal["auto", "in-graph", "host"]
+_LARGEST = 2**31 - 1
+"""The emulator counts with 32 bits."""
+BOUNDS = {
+    "steps": (1, _LARGEST),
+    "groups": (1, _LARGEST),
+    "frame_skip": (1, _LARGEST),
+    "stack": (1, 256),
+    "size": (8, 1024),
+    "most_frames": (1, _LARGEST),
+    "most_noops": (0, 10_000),
+    "threads": (0, _LARGEST),
+}
+"""The least and the most of every whole number; larger pictures or waits would only look as if nothing happened."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,15 +96,9 @@ class AtariConfig:
             raise PaircreditError(
                 f"sticky_action_probability is {self.sticky_action_probability}, but is a probability: 0 to 1."
             )
-        for name, least in (
-            ("steps", 1),
-            ("groups", 1),
-            ("frame_skip", 1),
-            ("stack", 1),
-            ("size", 8),
-            ("most_frames", 1),
-            ("most_noops", 0),
-            ("threads", 0),
-        ):
-            if getattr(self, name) < least:
-                raise PaircreditError(f"{name} is {getattr(self, name)}, but must be at least {least}.")
+        for name, (least, most) in BOUNDS.items():
+            number = getattr(self, name)
+            if number < least:
+                raise PaircreditError(f"{name} is {number}, but must be at least {least}.")
+            if number > most:
+                raise PaircreditError(f"{name} is {number:,}, but must be at most {most:,}.")

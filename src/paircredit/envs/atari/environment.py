@@ -50,7 +50,7 @@ class Atari(Hosted):
 
     def groups(self, members: int) -> int:
         """The largest divisor of the number of members that is not above the limit."""
-        return max(count for count in range(1, self.most_groups + 1) if members % count == 0)
+        return max(count for count in range(1, min(self.most_groups, members) + 1) if members % count == 0)
 
     def open(self, seeds: np.ndarray) -> AtariPool:
         """So many emulators."""

@@ -105,9 +105,12 @@ class CatchConfig:
 
     def build(self) -> Catch:
         """The environment; impossible settings are refused."""
+        largest = float(jnp.finfo(jax.dtypes.canonicalize_dtype(float)).max)  # larger ones become infinite in an array
         for name in ("noise_scale", "reward_scale"):
-            if not math.isfinite(getattr(self, name)):
-                raise PaircreditError(f"Catch's {name} is {getattr(self, name)}; a finite number is needed.")
+            if not abs(getattr(self, name)) <= largest:
+                raise PaircreditError(
+                    f"Catch's {name} is {getattr(self, name)}; a finite number, below {largest:.1e} in size, is needed."
+                )
         if self.noise_scale < 0:
             raise PaircreditError(f"Catch's noise_scale is {self.noise_scale}; a deviation cannot be negative.")
         return Catch(jnp.asarray(self.noise_scale, dtype=float), jnp.asarray(self.reward_scale, dtype=float))

@@ -27,6 +27,8 @@ WORD = 32
 """Bits in a word of chance."""
 SIGHTS = 3
 """Numbers of an observation in front of the distractors: the need, the umbrella, the time left."""
+LARGEST = 2**31 - 1
+"""Lengths and numbers of distractors are data of 32 bits."""
 NEED, HAS, COIN = 1, 2, 4
 """The bits in their places. The time left is no bit, so that its place has room for what a step pays."""
 
@@ -155,6 +157,11 @@ class UmbrellaChainConfig:
             raise PaircreditError(
                 f"The umbrella chain has {self.distractors} distractors and max_distractors {width}; "
                 "there must be at least 0 of them and at most max_distractors."
+            )
+        if max(horizon, width) > LARGEST:
+            raise PaircreditError(
+                f"The umbrella chain is padded to {horizon:,} steps and {width:,} distractors; neither can be above "
+                f"{LARGEST:,}."
             )
         return UmbrellaChain(
             jnp.asarray(self.length, dtype=jnp.int32), jnp.asarray(self.distractors, dtype=jnp.int32), horizon, width

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal, get_args
 
-from paircredit.envs.minatar.environment import Game, MinAtar
+from paircredit.envs.minatar.environment import NO_BOUND, Game, MinAtar
 from paircredit.envs.minatar.ported import Asterix, Breakout, Freeway, SpaceInvaders, require_port
 from paircredit.envs.minatar.seaquest import Seaquest
 from paircredit.envs.pieces import InPieces
@@ -46,6 +46,8 @@ class MinAtarConfig:
             )
         if self.steps < 1:
             raise PaircreditError(f"steps is {self.steps}, but a piece has at least 1.")
+        if self.steps > NO_BOUND:
+            raise PaircreditError(f"steps is {self.steps:,}, but a piece has at most {NO_BOUND:,}.")
         return InPieces(MinAtar(self.sticky_action_probability, self._rules()), self.steps)
 
     def _rules(self) -> Game:
