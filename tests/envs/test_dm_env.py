@@ -11,7 +11,8 @@ import pytest
 
 from paircredit.envs import DmEnvironment, Vector, dm_environment
 from paircredit.envs.bsuite import CatchChance, CatchConfig
-from paircredit.envs.dm_env import _Episodes
+from paircredit.envs.dm_env import _ADAPTERS, ROUNDS, _Episodes
+from paircredit.envs.pieces import InPieces
 from paircredit.methods import A2C, InnerLoop, make_method
 from paircredit.methods.settings import replace_dotted
 from paircredit.training import Plan, collect_episodes, stack_members, train
@@ -136,6 +137,15 @@ def test_the_host_answers_the_same_twice_goes_forward_only_and_forgets_what_is_o
     assert episodes.ask(1, 1, False, 0)[2]
     episodes.ask(2, -1, False, 0)
     assert set(episodes.running) == {5, 2}
+
+
+def test_in_pieces_episodes_that_nobody_steps_are_forgotten(quick_compilation):
+    method = replace_dotted(make_method("a2c", "paper", "bsuite/catch"), {"network.trunk": (4, 4)}, "a2c")
+    env, found = dm_environment(lambda seed: Count(seed, 0.0), 9), []
+    updates = 3 * ROUNDS // 5
+    train([method], [InPieces(env, 5)], [0], Plan(updates=updates), updates, on_chunk=lambda c: found.append(c))
+    assert found[0].summaries["ended_episodes"][0, -1] > ROUNDS // 2
+    assert len(_ADAPTERS[int(env.number)].running) <= ROUNDS + 2
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ from paircredit.envs.protocol import EnvSpec, Vector
 from paircredit.errors import PaircreditError
 from paircredit.types import TimeStep
 
+ROUNDS = 64
+"""An episode that is needed is stepped before its actors have begun two others; so many are waited for."""
 MakeEnvironment = Callable[[int], Any]
 """From a seed to an environment with the methods of `dm_env.Environment`."""
 
@@ -140,6 +142,15 @@ class _Episodes:
         terminated = last and now.discount == 0
         return observation, reward, terminated, not terminated and (last or time >= self.horizon)
 
+    def forget_unused(self, most: int) -> None:
+        """Let go of the oldest episodes that were begun and never stepped, but for so many.
+
+        Where rollouts are pieces, every step begins an episode for every actor, and few of them are needed.
+        """
+        unused = [seed for seed, episode in self.running.items() if episode.time == 0]
+        for seed in unused[: max(len(unused) - most, 0)]:
+            del self.running[seed]
+
 
 _ADAPTERS: dict[int, _Episodes] = {}
 _NUMBERS = itertools.count()
@@ -150,6 +161,9 @@ def _ask(dtype: np.dtype, *arguments: Any) -> tuple[np.ndarray, ...]:
     number, seed, time, ended, action = (np.asarray(argument) for argument in arguments)
     questions = zip(*(x.reshape(-1).tolist() for x in (number, seed, time, ended, action)), strict=True)
     answers = [_ADAPTERS[which].ask(*question) for which, *question in questions]
+    if (time < 0).any():
+        for which in np.unique(number).tolist():
+            _ADAPTERS[which].forget_unused(ROUNDS * number.size)
     observation, reward, terminated, truncated = zip(*answers, strict=True)
     return (
         np.stack(observation).astype(dtype).reshape(*number.shape, -1),
