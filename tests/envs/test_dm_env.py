@@ -148,6 +148,15 @@ def test_in_pieces_episodes_that_nobody_steps_are_forgotten(quick_compilation):
     assert len(_ADAPTERS[int(env.number)].running) <= ROUNDS + 2
 
 
+def test_a_reward_may_be_an_array_of_one_number():
+    class Array(Count):
+        def step(self, action):
+            return super().step(action)._replace(reward=np.array([0.5]))
+
+    batch = play([dm_environment(lambda seed: Array(seed, 0.0), 6)], 4)
+    np.testing.assert_array_equal(batch.rewards, np.where(batch.valid, 0.5, 0.0))
+
+
 @pytest.mark.parametrize(
     "actions, observations, words",
     [
