@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from paircredit.commands.train import say_return
 from paircredit.experiments import TrainingSpec
 from paircredit.experiments.progress import Silent
 from paircredit.experiments.spec import as_json, from_json
@@ -132,3 +134,17 @@ def test_the_command_line_tells_variants_apart(run_cli, tmp_path: Path) -> None:
     assert code == 0
     assert "Return over the last tenth, variant plain, mean over 2 seeds" in out
     assert "Return over the last tenth, variant noisy, mean over 2 seeds" in out
+
+
+def test_a_return_that_nobody_knows_is_not_said_to_be_0(monkeypatch, capsys, tmp_path: Path) -> None:
+    """In pieces of episodes: one of two seeds has ended an episode, then none has."""
+    rows = [
+        {"update": 9, "seed": 3, "episode_return": 0.0, "ended_episodes": 0.0},
+        {"update": 9, "seed": 4, "episode_return": 7.0, "ended_episodes": 1.0},
+    ]
+    for found in (rows, rows[:1]):
+        run = SimpleNamespace(metrics=lambda found=found: found)
+        monkeypatch.setattr("paircredit.runs.read_run", lambda out, run=run: run)
+        say_return(dataclasses.replace(SPEC, updates=10), tmp_path)
+    first, _, second, _ = capsys.readouterr().out.splitlines()
+    assert first.endswith("one seed: 7.000") and second.endswith("not known, no episode has ended")

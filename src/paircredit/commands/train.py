@@ -138,9 +138,13 @@ def say_return(spec: Any, out: Path) -> int:
     late = [row for row in rows if row["update"] >= 0.9 * spec.updates or row["update"] == rows[-1]["update"]]
     for variant in variants_of(spec):
         own = [row for row in late if all(row[name] == value for name, value in variant.labels.items())]
+        own = [row for row in own if row.get("ended_episodes", 1) > 0]  # before, nobody knows a return
         by_seed = [[row["episode_return"] for row in own if row["seed"] == seed] for seed in variant.seeds]
-        means = np.array([np.mean(returns) for returns in by_seed])
+        means = np.array([np.mean(returns) for returns in by_seed if returns])
         whose = "".join(f", {name} {value}" for name, value in variant.labels.items())
+        if len(means) == 0:
+            print(f"Return over the last tenth{whose}: not known, no episode has ended")
+            continue
         if len(means) == 1:  # of which nobody can say how far others would lie from it
             print(f"Return over the last tenth{whose}, one seed: {means[0]:.3f}")
             continue
