@@ -22,3 +22,8 @@ def test_large_families_are_folded():
     apples = [f"apple/{i}" for i in range(11)]
     message = str(unknown_name("fruit", "apple/12", ["pear/a", "pear/b", *apples]))
     assert "Did you mean 'apple/" in message and message.endswith("Known: apple/…, pear/a, pear/b.")
+
+
+def test_a_name_may_be_no_text():
+    """Settings come from JSON, too."""
+    assert "called 3." in str(unknown_name("optimiser", 3, ["adam"]))

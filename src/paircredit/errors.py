@@ -18,10 +18,10 @@ class PaircreditError(ValueError):
 LARGEST_FAMILY = 10
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> PaircreditError:
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> PaircreditError:
     """The error for a name nobody knows: it offers the nearest known one and the whole list, large families folded."""
     known = sorted(known)
-    nearest = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    nearest = difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.5)
     hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
     return PaircreditError(f"There is no {kind} called {name!r}.{hint} Known: {', '.join(_folded(known))}.")
 
