@@ -78,11 +78,13 @@ def test_bench_shows_how_busy_both_sides_are(run_cli, tmp_path):
         assert code == 2 and "needs whole episodes" in err
 
 
-def test_without_the_extra_one_sentence_says_which_to_install(run_cli, monkeypatch):
+def test_without_the_extra_one_sentence_says_which_to_install(run_cli, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "ale_py.vector_env", None)
     code, out, err = run_cli("train", "atari/pong", "a2c")
     assert code == 2 and not out
     assert err.count("\n") == 1 and "pip install 'paircredit[atari]'" in err
+    code, out, err = run_cli("reproduce", "atari", "--scale", "smoke", "--out", tmp_path / "atari")
+    assert code == 2 and "pip install 'paircredit[atari]'" in err and not (tmp_path / "atari").exists()
 
 
 @pytest.mark.parametrize("method", ["meta-pwr", "tvt"])

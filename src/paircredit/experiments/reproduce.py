@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from paircredit.envs.registry import make_environment
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.experiments.bsuite import bsuite, bsuite_baselines
 from paircredit.experiments.dag import dag
@@ -67,6 +68,7 @@ def reproduce(experiment: Experiment, folder: Path, progress: Progress | None = 
     """
     content = _as_json(experiment)
     if not folder.exists():
+        _require_environments(experiment)
         make_folder(folder, {EXPERIMENT: manifest_bytes(content)})
     elif not (folder / EXPERIMENT).exists():
         raise exists_already(folder)
@@ -79,6 +81,12 @@ def reproduce(experiment: Experiment, folder: Path, progress: Progress | None = 
             )
     for spec in experiment.runs:
         run_one(spec, folder, progress or Silent())
+
+
+def _require_environments(experiment: Experiment) -> None:
+    """Refuse an experiment that needs what is not installed, before there is a folder."""
+    for spec in {spec.env: spec for spec in experiment.runs if isinstance(spec, TrainingSpec)}.values():
+        make_environment(spec.env, **spec.env_settings)
 
 
 def run_one(spec: RunSpec, folder: Path, progress: Progress) -> None:
