@@ -19,6 +19,7 @@ from paircredit.experiments.progress import Progress, Silent
 from paircredit.experiments.spec import CreditSpec, Experiment, RunSpec, TrainingSpec, as_json, from_json, kind_of
 from paircredit.experiments.training_run import run_training
 from paircredit.experiments.umbrella import umbrella
+from paircredit.experiments.variants import variants_of
 from paircredit.runs.files import PARTIAL, exists_already, make_folder
 from paircredit.runs.folder import finished_already
 from paircredit.runs.manifest import FORMAT, MANIFEST, first_difference, manifest_bytes, read_manifest
@@ -86,7 +87,7 @@ def reproduce(experiment: Experiment, folder: Path, progress: Progress | None = 
 def _require_environments(experiment: Experiment) -> None:
     """Refuse an experiment that needs what is not installed, before there is a folder."""
     for spec in {spec.env: spec for spec in experiment.runs if isinstance(spec, TrainingSpec)}.values():
-        make_environment(spec.env, **spec.env_settings)
+        make_environment(spec.env, **{**spec.env_settings, **variants_of(spec)[0].env_settings})
 
 
 def run_one(spec: RunSpec, folder: Path, progress: Progress) -> None:
