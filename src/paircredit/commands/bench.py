@@ -52,10 +52,10 @@ class BenchOptions:
 def run(words: Sequence[str]) -> int:
     """The command."""
     options = parse_options(BenchOptions, words, "paircredit bench")
-    if options.json is not None and options.json.exists():
-        raise PaircreditError(f"{options.json} exists already; choose another file or remove it first.")
-    if options.json is not None and not options.json.parent.is_dir():
-        raise PaircreditError(f"{options.json} cannot be written: there is no folder {options.json.parent}.")
+    if options.json is not None:
+        from paircredit.runs.files import refuse_file
+
+        refuse_file(options.json)
     if not options.methods:
         raise PaircreditError("Name at least one method to time.")
     from paircredit.bench import BenchSpec

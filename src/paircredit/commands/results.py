@@ -8,7 +8,6 @@ from pathlib import Path
 import tyro
 
 from paircredit.commands.options import parse_options
-from paircredit.errors import PaircreditError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,11 +77,9 @@ def report(words: list[str]) -> int:
     from paircredit.analysis.claims import judge_all
     from paircredit.report import build_report
     from paircredit.runs import find_runs, write_file
+    from paircredit.runs.files import refuse_file
 
-    if options.out.exists():
-        raise PaircreditError(f"{options.out} exists already; choose another file or remove it first.")
-    if not options.out.parent.is_dir():
-        raise PaircreditError(f"{options.out} cannot be written: there is no folder {options.out.parent}.")
+    refuse_file(options.out)
     runs = find_runs(options.folder)
     write_file(options.out, build_report(runs, judge_all(runs)).encode())
     print(f"The report is {options.out}")

@@ -137,9 +137,8 @@ def _episode(env: KeyToDoor, trajectory: Trajectory, credit: Credit, title: str)
 
 
 def _check_out(out: Path) -> None:
+    from paircredit.runs.files import refuse_file
+
     if out.suffix.lower() != ".gif":
         raise PaircreditError(f"{out} is to be a GIF; give it a name that ends in .gif.")
-    if out.exists():
-        raise PaircreditError(f"{out} exists already; choose another file or remove it first.")
-    if not out.parent.is_dir():
-        raise PaircreditError(f"{out} cannot be written: there is no folder {out.parent}.")
+    refuse_file(out)

@@ -40,6 +40,14 @@ def write_file(path: Path, content: bytes) -> None:
         file.write(content)
 
 
+def refuse_file(path: Path) -> None:
+    """Refuse to write a file that is there already, or into a folder that is not: before the work, not after it."""
+    if path.exists():
+        raise PaircreditError(f"{path} exists already; choose another file or remove it first.")
+    if not path.parent.is_dir():
+        raise PaircreditError(f"{path} cannot be written: there is no folder {path.parent}.")
+
+
 def make_folder(path: Path, files: Mapping[str, bytes] | None = None) -> None:
     """Make a new folder, with files in it from the first moment; one that exists is never written into."""
     if path.exists():
