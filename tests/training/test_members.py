@@ -135,4 +135,6 @@ def test_seeds_that_would_repeat_the_draws_of_others_are_refused():
     """A generator takes 32 bits of a seed: 2³² would be 0 again."""
     with refused("The seed 4294967296 is too large"):
         member_keys([0, 2**32])
+    with refused("The seed -1 is too small"):  # which would be 2³² − 1
+        member_keys([-1, 2**32 - 1])
     assert len(np.unique(jax.random.key_data(member_keys([0, 1, 2**32 - 1])), axis=0)) == 3

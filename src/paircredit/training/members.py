@@ -31,19 +31,20 @@ def stack_members(members: Sequence[Any]) -> Any:
     return jax.tree.map(_stack, *members)
 
 
-SEEDS = range(-(2**31), 2**32)
-"""Random generators look at 32 bits of a seed and no more: larger ones would repeat the draws of smaller ones."""
+SEEDS = range(2**32)
+"""Random generators look at 32 bits of a seed and no more: larger ones and negative ones would repeat these."""
 
 
 def refuse_seeds(seeds: Sequence[int]) -> None:
-    """Refuse seeds that are too large to be told apart from others.
+    """Refuse seeds that generators could not tell apart from others.
 
     Raises:
         PaircreditError: there is one.
     """
     for seed in seeds:
         if seed not in SEEDS:
-            raise PaircreditError(f"The seed {seed} is too large; take one between {SEEDS[0]} and {SEEDS[-1]}.")
+            size = "small" if seed < 0 else "large"
+            raise PaircreditError(f"The seed {seed} is too {size}; take one between {SEEDS[0]} and {SEEDS[-1]}.")
 
 
 def member_keys(seeds: Sequence[int]) -> Key[Array, " M"]:
