@@ -66,6 +66,7 @@ def write_regrets(
     episodes: int = 100,
     spread: float = 0.02,
     seeds: int = 3,
+    **spec: Any,
 ) -> None:
     """A run whose members have about the same total regret, more of it at the beginning.
 
@@ -78,6 +79,7 @@ def write_regrets(
         episodes: of every member; cartpole is given as many.
         spread: share of the total by which members differ.
         seeds: members of each variant.
+        spec: other entries of the spec.
     """
     numbers = range(len(DOMAINS[domain].settings)) if numbers is None else numbers
     members = len(numbers) * seeds
@@ -85,4 +87,4 @@ def write_regrets(
     falling = np.linspace(2, 0, episodes) / episodes
     regret = total * factors[:, None] * falling / falling.sum()
     made_up = {"regret": regret, "episode_return": -regret, "episode_length": np.full_like(regret, 9.0)}
-    write_episodes(folder, label, domain, numbers, made_up, seeds=seeds, stride=max(1, episodes // 20))
+    write_episodes(folder, label, domain, numbers, made_up, seeds=seeds, stride=max(1, episodes // 20), **spec)

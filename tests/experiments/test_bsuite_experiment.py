@@ -17,6 +17,8 @@ from paircredit.experiments import make_experiment, reproduce, training_run
 from paircredit.experiments.bsuite import BASELINES, METHODS
 from paircredit.experiments.training_run import row_edges
 from paircredit.experiments.variants import variants_of
+from paircredit.methods.registry import make_method
+from paircredit.methods.settings import replace_dotted
 from paircredit.runs import find_runs
 from tests.bsuite_runs import write_episodes, write_regrets
 from tests.envs.bsuite.original import bsuite_module
@@ -93,6 +95,28 @@ class TestScales:
             )
             assert len({seed for _, seed in members}) == len(members) == 3 * len(DOMAINS[run.tags["domain"]].settings)
             assert run.updates == PAPER_EPISODES[run.tags["domain"]]
+
+    def test_the_bonus_is_balanced_as_in_a2c_where_weights_start_at_a_half(self):
+        """And the switches are the other way round."""
+
+        def costs(runs, preset="default"):
+            settings = [(run, make_method(run.method, preset, run.env)) for run in runs]
+            return {
+                run.tags["label"]: replace_dotted(made, run.method_settings, run.method).inner.entropy_cost
+                for run, made in settings
+            }
+
+        whole = make_experiment("bsuite", "paper").runs
+        assert costs(whole) == {"a2c": 0.05, "meta-pwtd": 0.025, "meta-pwr": 0.025}
+        assert set(costs(whole, "paper").values()) == {0.05}  # as printed
+        switches = make_experiment("bsuite-switches", "paper").runs
+        assert costs(switches) == {
+            "a2c, entropy 0.025": 0.025,
+            "meta-pwtd, entropy 0.05": 0.05,
+            "meta-pwr, entropy 0.05": 0.05,
+        }
+        assert len({run.name for run in [*whole, *switches]}) == 2 * len(whole)
+        assert [run.updates for run in switches] == [run.updates for run in whole]
 
     @pytest.mark.parametrize("scale", ["smoke", "short", "paper"])
     def test_variants_are_those_of_their_ids_but_for_padding(self, scale):

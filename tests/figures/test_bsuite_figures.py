@@ -7,7 +7,7 @@ import csv
 import numpy as np
 import pytest
 
-from paircredit.analysis.bsuite_results import RANDOM_PLAY, all_regrets
+from paircredit.analysis.bsuite_results import PAPER, RANDOM_PLAY, all_regrets
 from paircredit.analysis.statistics import grouped_mean_band, mean_interval
 from paircredit.figures import bsuite_regret
 from paircredit.report import digest
@@ -86,3 +86,14 @@ def test_a_digest_keeps_every_member_and_the_curves(runs, tmp_path, monkeypatch)
     assert np.mean(noisy) == pytest.approx(60)
     curves = rows_of(tmp_path / "digest" / "bsuite-curves.csv")
     assert {row["setting"] for row in curves if row["domain"] == "catch_noise"} == {"noise 0.1", "noise 0.3"}
+
+
+def test_a_method_with_a_change_is_one_of_its_own_beside_its_papers_number(tmp_path):
+    tags = {"role": "bsuite", "label": "meta-pwr, entropy 0.05", "domain": "catch_scale"}
+    for folder, more in (("usual", {}), ("changed", {"tags": tags})):
+        write_regrets(tmp_path / folder, "meta-pwr", "catch_scale", 30.0, numbers=(0, 4), episodes=100_000, **more)
+    table = bsuite_regret.table(find_runs(tmp_path))
+    names = [column.name for column in table.columns]
+    rows = [dict(zip(names, row, strict=True)) for row in table.rows]
+    assert [row["method"] for row in rows] == ["Meta-PWR", "Meta-PWR, entropy 0.05"]
+    assert {row["paper"] for row in rows} == {PAPER["catch_scale"]["meta-pwr"]}

@@ -24,8 +24,14 @@ TITLES = {
 
 
 def title(label: str) -> str:
-    """What readers call a method; a label that nobody knows is its own title."""
-    return TITLES.get(label, label)
+    """What readers call a method, and what is changed about it; a label that nobody knows is its own title."""
+    method, comma, change = label.partition(",")
+    return TITLES.get(method, method) + comma + change
+
+
+def method_of(label: str) -> str:
+    """The method of a label, whatever is changed about it."""
+    return label.partition(",")[0]
 
 
 def runs_of(runs: Sequence[Run], role: str) -> list[Run]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from paircredit.envs.bsuite import DOMAINS
 from paircredit.experiments.spec import Experiment, TrainingSpec, pick_scale
@@ -15,6 +15,9 @@ from paircredit.methods.settings import replace_dotted
 METHODS = ("a2c", "meta-pwtd", "meta-pwr")
 BASELINES = ("rgm", "a2c-rr", "meta-lambda")
 """The first two are in the paper's table; Meta-λ(s) is not, because it did as well as a fixed λ before."""
+SWITCHES = (("a2c", 0.025), ("meta-pwtd", 0.05), ("meta-pwr", 0.05))
+"""Methods with an entropy cost that is not their default: the paper's own for those whose weights start at ½, and A2C
+with the one that they have by default."""
 EPISODES, CARTPOLE_EPISODES = 100_000, 50_000
 """Of every member (paper, bsuite appendix)."""
 SEEDS = 3
@@ -36,6 +39,7 @@ def training(
     preset: str = "default",
     env_settings: Mapping[str, Any] | None = None,
     method_settings: Mapping[str, Any] | None = None,
+    change: str = "",
 ) -> TrainingSpec:
     """One method on the variants of one domain.
 
@@ -50,13 +54,14 @@ def training(
         preset: of the method.
         env_settings: what all variants share, where it is not the domain's own.
         method_settings: fields of the method to replace.
+        change: what is not as usual about the method, for readers.
     """
     variants = DOMAINS[domain].settings
     chosen = range(len(variants)) if numbers is None else numbers
     env, settings = f"bsuite/{domain}", dict(method_settings or {})
     made: Any = replace_dotted(make_method(method, preset, env), settings, method)
     return TrainingSpec(
-        name=f"{domain}-{method}",
+        name="-".join([domain, method, *change.split()]),
         env=env,
         method=method,
         updates=-(-episodes // made.episodes),
@@ -72,7 +77,7 @@ def training(
             }
             for number in chosen
         ),
-        tags={"role": "bsuite", "label": method, "domain": domain},
+        tags={"role": "bsuite", "label": f"{method}, {change}" if change else method, "domain": domain},
     )
 
 
@@ -122,21 +127,30 @@ _SCALES = {
 """Cartpole comes last: its episodes are ten times as long as the longest others."""
 
 
-def _experiment(name: str, methods: Sequence[str], scale: str) -> Experiment:
+class _Candidate(NamedTuple):
+    """A method, what is changed about it, and that in words."""
+
+    method: str
+    settings: Mapping[str, Any] = {}
+    change: str = ""
+
+
+def _experiment(name: str, candidates: Sequence[_Candidate], scale: str) -> Experiment:
     def build(scale_name: str, chosen: BsuiteScale) -> Experiment:
         runs = [
             training(
-                method,
+                candidate.method,
                 domain,
                 chosen.episodes * CARTPOLE_EPISODES // EPISODES if domain == "cartpole" else chosen.episodes,
                 chosen.seeds,
                 numbers=numbers,
                 env_settings=shared,
-                method_settings=_known(method, chosen.method_settings),
+                method_settings={**_known(candidate.method, chosen.method_settings), **candidate.settings},
+                change=candidate.change,
             )
             for domain, (numbers, shared) in chosen.domains.items()
-            for method in methods
-            if chosen.methods is None or method in chosen.methods
+            for candidate in candidates
+            if chosen.methods is None or candidate.method in chosen.methods
         ]
         return Experiment(name, scale_name, tuple(runs))
 
@@ -151,9 +165,15 @@ def _known(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def bsuite(scale: str) -> Experiment:
     """The paper's two methods and A2C on all seven domains."""
-    return _experiment("bsuite", METHODS, scale)
+    return _experiment("bsuite", [_Candidate(method) for method in METHODS], scale)
 
 
 def bsuite_baselines(scale: str) -> Experiment:
     """The other methods on the same domains."""
-    return _experiment("bsuite-baselines", BASELINES, scale)
+    return _experiment("bsuite-baselines", [_Candidate(method) for method in BASELINES], scale)
+
+
+def bsuite_switches(scale: str) -> Experiment:
+    """What the weight of the entropy bonus does there, which is not standardised away."""
+    candidates = [_Candidate(method, {"inner.entropy_cost": cost}, f"entropy {cost:g}") for method, cost in SWITCHES]
+    return _experiment("bsuite-switches", candidates, scale)

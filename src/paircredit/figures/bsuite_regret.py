@@ -22,7 +22,7 @@ from paircredit.analysis.bsuite_results import (
     method_labels,
     total_regret,
 )
-from paircredit.analysis.shown import title
+from paircredit.analysis.shown import method_of, title
 from paircredit.analysis.statistics import grouped_mean_band, mean_interval
 from paircredit.figures.style import QUIET, Look, legend_above, looks, styled
 from paircredit.figures.tables import Cell, Column, Table
@@ -190,7 +190,7 @@ def table(runs: Sequence[Run]) -> Table | None:
 
 def _row(regrets: Regrets, methods: Mapping[str, Regrets]) -> tuple[Cell, ...]:
     total, paper = total_regret(regrets), PAPER[regrets.domain]
-    theirs = paper.get(regrets.label) if as_long_as_the_papers(regrets) else None
+    theirs = paper.get(method_of(regrets.label)) if as_long_as_the_papers(regrets) else None
     a2c = methods.get("a2c")
     comparable = theirs is not None and regrets.domain not in OTHER_SCALE
     return (

@@ -99,7 +99,14 @@ _BSUITE_PAPER: Settings = {
     "tvt:inner.discount": 0.92,
     "synthetic-returns:contribution_learning_rate": 3e-4,
 }
-_BSUITE: Settings = {**_BSUITE_PAPER, "network.lag": "one-hot"}
+_BSUITE: Settings = {
+    **_BSUITE_PAPER,
+    "network.lag": "one-hot",
+    "meta-pwr:inner.entropy_cost": 0.025,
+    "meta-pwtd:inner.entropy_cost": 0.025,
+}
+"""Pair weights start at ½, and so do advantages that are not standardised: half the bonus keeps A2C's balance of the
+two (docs/reproduction.md)."""
 _ATARI_PAPER: Settings = {
     "inner.optimiser": "rmsprop",
     "inner.learning_rate": 7e-4,
