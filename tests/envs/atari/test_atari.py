@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+import threading
 
 import jax
 import jax.numpy as jnp
@@ -76,6 +78,25 @@ def test_answers_come_in_the_order_of_the_actions():
         np.testing.assert_array_equal(now.lives, [game.lives() for game in games])
         lives.append(now.lives)
     assert (np.ptp(lives, axis=1) > 0).any()  # the games went different ways
+    pool.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads have no priority of their own")
+def test_emulators_stand_back_and_the_rest_of_the_program_does_not():
+    def priorities():
+        tasks = [int(name) for name in os.listdir("/proc/self/task")]
+        return {task: os.getpriority(os.PRIO_PROCESS, task) for task in tasks}
+
+    env = make_environment("atari/breakout", threads=2, niceness=7)
+    before = priorities()
+    pool = env.open(np.arange(4))
+    pool.reset()
+    after = priorities()
+    usual = before[threading.get_native_id()]
+    assert {after[task] for task in after.keys() - before.keys()} == {max(7, usual)}
+    assert {task: after[task] for task in after.keys() & before.keys()} == {
+        t: before[t] for t in after.keys() & before.keys()
+    }
     pool.close()
 
 
@@ -205,6 +226,7 @@ def test_the_paper_s_games_are_known_by_name():
         ({"most_frames": 2**31}, "most_frames is 2,147,483,648"),
         ({"frame_skip": 2**31}, "frame_skip is 2,147,483,648"),
         ({"most_noops": 2**31 - 1}, "most_noops is 2,147,483,647"),
+        ({"niceness": 20}, "niceness is 20"),
         ({"rollouts": "gpu"}, "kind of rollouts"),
     ],
 )

@@ -23,6 +23,7 @@ BOUNDS = {
     "most_frames": (1, _LARGEST),
     "most_noops": (0, 10_000),
     "threads": (0, _LARGEST),
+    "niceness": (0, 19),
 }
 """The least and the most of every whole number; larger pictures or waits would only look as if nothing happened."""
 
@@ -62,6 +63,8 @@ class AtariConfig:
     """Members are trained in up to so many groups that do not wait for each other: some act while others learn."""
     threads: int = 0
     """Of the emulators of a group; 0: one per core."""
+    niceness: int = 10
+    """How far emulators stand back from what keeps them supplied, on Linux: 0 (not at all) to 19."""
 
     def build(self) -> Atari:
         """The game; refuses bad settings, and says what to install where something is missing."""
@@ -77,6 +80,7 @@ class AtariConfig:
             most_frames=self.most_frames,
             all_actions=self.all_actions,
             threads=self.threads,
+            niceness=self.niceness,
         )
         in_graph = self.rollouts == "in-graph" or (self.rollouts == "auto" and jax.default_backend() == "cpu")
         return Atari(

@@ -5,6 +5,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
+import os
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +32,7 @@ class Options:
     most_frames: int
     all_actions: bool
     threads: int
+    niceness: int
 
 
 class Raw(NamedTuple):
@@ -53,7 +60,8 @@ class AtariPool:
         """One emulator for every seed."""
         vector, gymnasium = require_emulator(options.game), importlib.import_module("gymnasium")
         self._seeds = np.asarray(seeds, dtype=np.int64)
-        self._emulators = vector.AtariVectorEnv(
+        make = partial(
+            vector.AtariVectorEnv,
             options.game,
             len(seeds),
             batch_size=0,
@@ -76,6 +84,7 @@ class AtariPool:
             reward_clipping=False,
             use_fire_reset=options.fire_at_start,
         )
+        self._emulators = _less_urgently(make, options.niceness)
         self._handle: Any = None
         self._step: Any = None
 
@@ -109,6 +118,23 @@ class AtariPool:
     def close(self) -> None:
         """Let go of the emulators and their threads."""
         self._emulators = self._step = self._handle = None
+
+
+def _less_urgently(make: Callable[[], Any], niceness: int) -> Any:
+    """Make something whose threads stand back when others want the cores, as those do that keep them supplied.
+
+    Threads inherit this from the thread that makes them, on Linux; elsewhere it is the whole program's, and left alone.
+    """
+
+    def work() -> Any:
+        if sys.platform == "linux" and niceness:
+            with contextlib.suppress(OSError):  # it stands back further already
+                own = threading.get_native_id()
+                os.setpriority(os.PRIO_PROCESS, own, max(niceness, os.getpriority(os.PRIO_PROCESS, own)))
+        return make()
+
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(work).result()
 
 
 def require_emulator(game: str) -> Any:
