@@ -118,6 +118,11 @@ class TestScales:
         assert len({run.name for run in [*whole, *switches]}) == 2 * len(whole)
         assert [run.updates for run in switches] == [run.updates for run in whole]
 
+    def test_cartpole_alone_is_a_part_of_the_whole(self):
+        whole = [run for run in make_experiment("bsuite", "paper").runs if run.tags["domain"] == "cartpole"]
+        assert list(make_experiment("bsuite-cartpole", "paper").runs) == whole
+        assert {run.updates for run in make_experiment("bsuite-cartpole", "short").runs} == {5_000}
+
     @pytest.mark.parametrize("scale", ["smoke", "short", "paper"])
     def test_variants_are_those_of_their_ids_but_for_padding(self, scale):
         padding = {"max_length": 0, "max_distractors": 0}

@@ -125,6 +125,11 @@ _SCALES = {
     ),
 }
 """Cartpole comes last: its episodes are ten times as long as the longest others."""
+_CARTPOLE_SCALES = {
+    "smoke": BsuiteScale({"cartpole": ((0,), {"max_steps": 20})}, 60, 2, ("a2c", "meta-pwr"), TINY),
+    "short": BsuiteScale({"cartpole": (None, {})}, 10_000, SEEDS),
+    "paper": BsuiteScale({"cartpole": (None, {})}, EPISODES, SEEDS),
+}
 
 
 class _Candidate(NamedTuple):
@@ -135,7 +140,9 @@ class _Candidate(NamedTuple):
     change: str = ""
 
 
-def _experiment(name: str, candidates: Sequence[_Candidate], scale: str) -> Experiment:
+def _experiment(
+    name: str, candidates: Sequence[_Candidate], scale: str, scales: Mapping[str, BsuiteScale] = _SCALES
+) -> Experiment:
     def build(scale_name: str, chosen: BsuiteScale) -> Experiment:
         runs = [
             training(
@@ -154,7 +161,7 @@ def _experiment(name: str, candidates: Sequence[_Candidate], scale: str) -> Expe
         ]
         return Experiment(name, scale_name, tuple(runs))
 
-    return pick_scale(name, scale, {key: partial(build, key, chosen) for key, chosen in _SCALES.items()})
+    return pick_scale(name, scale, {key: partial(build, key, chosen) for key, chosen in scales.items()})
 
 
 def _known(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,6 +178,11 @@ def bsuite(scale: str) -> Experiment:
 def bsuite_baselines(scale: str) -> Experiment:
     """The other methods on the same domains."""
     return _experiment("bsuite-baselines", [_Candidate(method) for method in BASELINES], scale)
+
+
+def bsuite_cartpole(scale: str) -> Experiment:
+    """The first experiment's runs on cartpole alone; where the others are short, it is not there."""
+    return _experiment("bsuite-cartpole", [_Candidate(method) for method in METHODS], scale, _CARTPOLE_SCALES)
 
 
 def bsuite_switches(scale: str) -> Experiment:

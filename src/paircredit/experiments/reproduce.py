@@ -8,7 +8,7 @@ from typing import Any
 
 from paircredit.envs.registry import make_environment
 from paircredit.errors import PaircreditError, unknown_name
-from paircredit.experiments.bsuite import bsuite, bsuite_baselines, bsuite_switches
+from paircredit.experiments.bsuite import bsuite, bsuite_baselines, bsuite_cartpole, bsuite_switches
 from paircredit.experiments.dag import dag
 from paircredit.experiments.dag_switches import dag_switches
 from paircredit.experiments.diagnostic_runs import run_credit, run_umbrella_variance
@@ -32,6 +32,7 @@ _EXPERIMENTS = {
     "atari": (atari, "A2C, Meta-PWTD and A2C-RR on 49 games of Atari"),
     "bsuite": (bsuite, "A2C, Meta-PWTD and Meta-PWR on all variants of bsuite's seven credit-assignment domains"),
     "bsuite-baselines": (bsuite_baselines, "RGM, A2C-RR and Meta-λ(s) on the same"),
+    "bsuite-cartpole": (bsuite_cartpole, "the first three on cartpole alone, whose episodes are long"),
     "bsuite-switches": (bsuite_switches, "A2C, Meta-PWTD and Meta-PWR on the same with another entropy cost"),
     "dag": (dag, "weights in a DAG of decisions: heat maps, speed of learning, masked values, estimator quality"),
     "dag-switches": (dag_switches, "what the paper leaves open about the DAG, tried one switch at a time"),
