@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import jax
 import numpy as np
 import pytest
@@ -59,6 +63,40 @@ def test_the_host_trains_as_the_device_does(on_device, groups):
         np.testing.assert_allclose(seen[key], values, rtol=1e-6)
     for ours, theirs in zip(jax.tree.leaves(hosted.trajectory), jax.tree.leaves(state.trajectory), strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+FOUR_DEVICES = """
+import jax, numpy as np
+from tests.training import test_hosted as hosted
+from tests.training.theatre import Theatre
+
+assert jax.device_count() == 4
+hosted.MEMBERS = 4
+spread = hosted.trained("meta-pwtd", Theatre(hosted.PIECE, 4))
+assert len({group.device for group in hosted.groups_of(4)}) == 4
+one = jax.local_devices()[:1]
+jax.local_devices = lambda: one
+together = hosted.trained("meta-pwtd", Theatre(hosted.PIECE, 4))
+for ours, theirs in zip(hosted.learners(spread[0]), hosted.learners(together[0]), strict=True):
+    np.testing.assert_array_equal(ours, theirs)
+for name, values in together[1].items():
+    np.testing.assert_array_equal(spread[1][name], values)
+print("the same")
+"""
+
+
+def groups_of(members: int):
+    return HostedMembers([method_for("a2c")] * members, Theatre(PIECE, members), Plan()).groups
+
+
+@pytest.mark.slow
+def test_groups_on_four_devices_give_the_numbers_of_one_bit_for_bit():
+    flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
+    environment = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-c", FOUR_DEVICES], capture_output=True, text=True, env=environment, check=False
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "the same"), done.stderr
 
 
 def test_states_have_the_shapes_that_were_promised():

@@ -55,6 +55,7 @@ def bench_hosted(spec: BenchSpec) -> dict[str, Any]:
             training.append(time.perf_counter() - began)
         waiting = [group.waiting for group in members.groups]
         device = _device_seconds(members.groups[0], stacked, state, len(members.groups))
+        devices = len({group.device for group in members.groups})
     per_update = statistics.median(training) / spec.updates
     return {
         "method": spec.method,
@@ -71,7 +72,8 @@ def bench_hosted(spec: BenchSpec) -> dict[str, Any]:
         "emulators_alone_steps_per_second": steps / statistics.median(alone),
         "emulators_busy": statistics.median([a / t for a, t in zip(alone, training, strict=True)]),
         "device_seconds": device,
-        "device_busy": sum(device.values()) / per_update,
+        "devices": devices,
+        "device_busy": sum(device.values()) / per_update / devices,
         "threads_wait_for_emulators": sum(w.emulators for w in waiting) / sum(w.all for w in waiting),
         "threads_wait_for_device": sum(w.device for w in waiting) / sum(w.all for w in waiting),
         "start_seconds": started,
@@ -104,7 +106,7 @@ def _step_all(members: HostedMembers, steps: int) -> None:
 def _device_seconds(group: Group, methods: Any, state: LoopState, groups: int) -> dict[str, float]:
     """What the device computes per update of all groups, program by program, when nothing else runs."""
     assert group.pool is not None
-    methods, state = jax.tree.map(lambda x: x[: group.members], (methods, state))
+    methods, state = jax.device_put(jax.tree.map(lambda x: x[: group.members], (methods, state)), group.device)
     programs, horizon, actors = group.programs, group.env.spec.horizon, state.actors
 
     def learn(learner: Any) -> Any:

@@ -6,6 +6,8 @@ its emulators, the device works for another one, and while the device learns for
 
 A rollout is either a compiled program with the pool's steps in it, or a loop of Python over compiled steps: in the
 first the device waits for the emulators, in the second it need not.
+
+Where there are several devices, groups take turns at them: each computes on one, whichever pool it has.
 """
 
 from __future__ import annotations
@@ -70,9 +72,12 @@ class HostedMembers:
         if plan.protocol != "online":
             raise PaircreditError(f"On {env.spec.name} only the online protocol can be used.")
         programs, stopped = Programs(env, plan, methods[0]), threading.Event()
-        count = env.groups(len(methods))
+        count, devices = env.groups(len(methods)), jax.local_devices()
         self._stopped = stopped
-        self.groups = [Group(env, programs, stopped, len(methods) // count) for _ in range(count)]
+        self.groups = [
+            Group(env, programs, stopped, len(methods) // count, devices[index % len(devices)])
+            for index in range(count)
+        ]
 
     def __enter__(self) -> HostedMembers:
         """The members."""
@@ -105,9 +110,14 @@ class HostedMembers:
     def _on_each(self, work: Callable[..., PyTree], *arguments: PyTree) -> Any:
         """Work of all groups side by side, each with its share of the arguments; their results, joined again."""
         count = len(self.groups)
+
+        def on_its_device(group: Group, share: tuple[PyTree, ...]) -> PyTree:
+            with jax.default_device(group.device):
+                return work(group, *jax.device_put(share, group.device))
+
         with ThreadPoolExecutor(count) as executor:
             futures = [
-                executor.submit(work, group, *_share(arguments, index, count))
+                executor.submit(on_its_device, group, _share(arguments, index, count))
                 for index, group in enumerate(self.groups)
             ]
             try:
@@ -119,7 +129,10 @@ class HostedMembers:
         if failed:
             raise next((error for error in failed if not isinstance(error, _StoppedError)), failed[0])
         results = [future.result() for future in futures]
-        return results[0] if count == 1 else jax.tree.map(lambda *parts: jnp.concatenate(parts), *results)
+        if count == 1:
+            return results[0]
+        together = jax.device_put(results, self.groups[0].device)
+        return jax.tree.map(lambda *parts: jnp.concatenate(parts), *together)
 
 
 class _StoppedError(Exception):
@@ -133,12 +146,20 @@ class Group:
         env: their environment.
         programs: what they compute.
         members: how many.
+        device: where they compute.
         pool: their emulators, once they are there.
         waiting: where their time went.
     """
 
-    def __init__(self, env: HostedEnvironment, programs: Programs, stopped: threading.Event, members: int) -> None:
-        self.env, self.programs, self.stopped, self.members = env, programs, stopped, members
+    def __init__(
+        self,
+        env: HostedEnvironment,
+        programs: Programs,
+        stopped: threading.Event,
+        members: int,
+        device: jax.Device,
+    ) -> None:
+        self.env, self.programs, self.stopped, self.members, self.device = env, programs, stopped, members, device
         self.pool: Pool | None = None
         self.waiting = Waiting()
         self._in_flight: PyTree = ()
