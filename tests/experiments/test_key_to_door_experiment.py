@@ -55,6 +55,17 @@ def test_figures_and_claims_can_read_them(smoke):
     assert {"key-to-door-central", "key-to-door-door", "key-to-door-weights"} <= set(drawn)
 
 
+def test_the_order_is_looked_at_in_all_settings():
+    whole = make_experiment("key-to-door", "paper")
+    runs = make_experiment("key-to-door-settings", "paper").runs
+    members = [(run.method, *variant["labels"].values()) for run in runs for variant in run.variants]
+    wanted = {(run.method, *variant["labels"].values()) for run in whole.runs for variant in run.variants}
+    assert set(members) == {member for member in wanted if member[0] != "meta-pwtd"}
+    assert len(members) == len(set(members)) == 3 * 18 and len({run.name for run in runs}) == len(runs) == 6
+    short = make_experiment("key-to-door-settings", "short").runs
+    assert [len(run.variants) * len(run.seeds) for run in short] == [45] * 3
+
+
 def test_the_specs_are_those_of_the_paper():
     full = make_experiment("key-to-door", "paper")
     assert [run.method for run in full.runs] == list(METHODS)

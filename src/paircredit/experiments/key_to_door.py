@@ -178,6 +178,43 @@ def hard(scale: str) -> Experiment:
     return _one_setting("key-to-door-hard", HARD, ("a2c", "meta-pwr"), scale)
 
 
+RANKED = ("a2c", "h-pwr", "meta-pwr")
+"""What the paper's ranking is about."""
+
+
+def everywhere(scale: str) -> Experiment:
+    """Whether the order of methods is the same in all settings: a run per method, and one more where actions slip."""
+
+    def build(
+        name: str, settings: Sequence[tuple[float, float]], slips: Sequence[float], frames: int, seeds: int, **more: Any
+    ) -> Experiment:
+        runs = [
+            training(
+                f"settings-{method}" if slip == 0 else f"settings-slips-{method}",
+                method,
+                [(mean, variance, slip) for mean, variance in settings],
+                updates_for(frames, more.get("env_settings", {})),
+                seeds,
+                **more,
+            )
+            for slip in slips
+            for method in RANKED
+        ]
+        return Experiment("key-to-door-settings", name, tuple(runs))
+
+    nine = [(mean, variance) for mean in MEANS for variance in VARIANCES]
+    small: dict[str, Any] = {"preset": "small", "env_settings": SHORTENED}
+    return pick_scale(
+        "key-to-door-settings",
+        scale,
+        {
+            "smoke": lambda: build("smoke", nine[:2], SLIPS, 4 * EPISODES * 20, 2, **small),
+            "short": lambda: build("short", nine, SLIPS[:1], 12_000_000, 5),
+            "paper": lambda: build("paper", nine, SLIPS, 19_200_000, 10),
+        },
+    )
+
+
 def search(scale: str) -> Experiment:
     """A2C's λ and learning rate on the central setting; `short` keeps to the learning rate that the paper chose."""
 

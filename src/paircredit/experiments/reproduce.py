@@ -13,7 +13,7 @@ from paircredit.experiments.dag import dag
 from paircredit.experiments.dag_switches import dag_switches
 from paircredit.experiments.diagnostic_runs import run_credit, run_umbrella_variance
 from paircredit.experiments.games import atari, minatar, minatar_baselines
-from paircredit.experiments.key_to_door import central, hard, key_to_door, search, switches
+from paircredit.experiments.key_to_door import central, everywhere, hard, key_to_door, search, switches
 from paircredit.experiments.key_to_door_baselines import baselines, searches
 from paircredit.experiments.progress import Progress, Silent
 from paircredit.experiments.spec import CreditSpec, Experiment, RunSpec, TrainingSpec, as_json, from_json, kind_of
@@ -42,6 +42,10 @@ _EXPERIMENTS = {
     "key-to-door-hard": (hard, "A2C and Meta-PWR in the noisiest Key-to-Door"),
     "key-to-door-search": (search, "λ and learning rate of A2C in Key-to-Door"),
     "key-to-door-searches": (searches, "the other methods' hyperparameters in Key-to-Door, as the appendix searched"),
+    "key-to-door-settings": (
+        everywhere,
+        "A2C, H-PWR and Meta-PWR in the nine settings, for the order of methods alone",
+    ),
     "key-to-door-switches": (switches, "what the paper leaves open about Meta-PWR in Key-to-Door"),
     "minatar": (minatar, "A2C and Meta-PWTD on the five games of MinAtar, Atari in small"),
     "minatar-baselines": (minatar_baselines, "A2C-RR on the same"),
