@@ -52,6 +52,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PaircreditError as error:
         print(f"paircredit: {error}", file=sys.stderr)
         return 2
+    except MemoryError as error:
+        reason = str(error).rstrip(".")
+        print(
+            f"paircredit: There is not enough memory{': ' * bool(reason)}{reason}. Fewer members, episodes or steps "
+            "need less.",
+            file=sys.stderr,
+        )
+        return 2
     except KeyboardInterrupt as interrupt:
         print(f"paircredit: interrupted{'; ' * bool(str(interrupt))}{interrupt}.", file=sys.stderr)
         return 130

@@ -15,6 +15,10 @@ class PaircreditError(ValueError):
     """
 
 
+class NotEnoughMemoryError(PaircreditError):
+    """What was asked for does not fit into the memory of the device."""
+
+
 LARGEST_FAMILY = 10
 
 

@@ -177,3 +177,24 @@ def test_what_cannot_be_adapted_is_refused(actions, observations, words):
         dm_environment(lambda seed: Robot(seed, 1.0), 5, "robot")
     with refused("horizon of robot is 0"):
         dm_environment(lambda seed: Count(seed, 1.0), 0, "robot")
+
+
+def test_members_that_share_an_adapter_need_seeds_of_their_own():
+    env = dm_environment(lambda seed: Catch(seed=seed), 9)
+    methods, plan = [make_method("a2c", "default", "bsuite/catch")] * 2, Plan(updates=1)
+    with refused("same dm_env adapter and the same seed"):
+        train(methods, [env] * 2, [3, 3], plan, 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "horizon", "words"),
+    [
+        (lambda seed: None, 5, "has not the methods of a dm_env environment"),
+        ("catch", 5, "needs a function that makes an environment"),
+        (lambda seed: None, 9.5, "must be a whole number"),
+    ],
+)
+@pytest.mark.usefixtures("users_view")
+def test_what_makes_no_environment_is_refused(make, horizon, words):
+    with refused(words):
+        dm_environment(make, horizon)

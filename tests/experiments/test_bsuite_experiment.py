@@ -220,3 +220,27 @@ def test_what_has_no_single_episodes_cannot_be_logged(tmp_path):
     other = dataclasses.replace(run, manifest=run.manifest | {"spec": run.spec | {"updates": 120}})
     with refused("no record of single episodes", "--method.inner.episodes 1"):
         bsuite_logs(other)
+
+
+def test_a_shorter_task_has_no_place_in_the_logs_and_padding_makes_no_other(tmp_path):
+    write_regrets(tmp_path, "a2c", "umbrella_length", 10.0, numbers=[13])
+    (run,) = find_runs(tmp_path)
+
+    def changed(**settings):
+        spec = run.spec | {"env_settings": settings}
+        return dataclasses.replace(run, manifest=run.manifest | {"spec": spec})
+
+    assert bsuite_logs(changed(max_length=20)) == bsuite_logs(run)
+    with refused("none of the 146 variants"):
+        bsuite_logs(changed(distractors=3))
+    alone = run.spec | {"variants": [], "env_settings": {"length": 20, "max_length": 0}, "seeds": [39, 40, 41]}
+    names = list(bsuite_logs(dataclasses.replace(run, manifest=run.manifest | {"spec": alone})))
+    assert names[0] == "a2c/0/bsuite_id_-_umbrella_length-13.csv"
+
+
+def test_a_method_with_a_change_has_logs_of_its_own(tmp_path, run_cli):
+    tags = {"role": "bsuite", "label": "a2c, entropy 0.025", "domain": "catch"}
+    for folder, more in (("usual", {}), ("changed", {"tags": tags})):
+        write_regrets(tmp_path / "runs" / folder, "a2c", "catch", 10.0, numbers=[0], seeds=1, **more)
+    assert run_cli("export", "bsuite", tmp_path / "runs", "--out", tmp_path / "logs")[0] == 0
+    assert {path.name for path in (tmp_path / "logs").iterdir()} == {"a2c", "a2c-entropy-0.025"}

@@ -86,6 +86,17 @@ def test_weights_for_a_method_without_any_are_refused(run_cli, tmp_path: Path, m
 
 
 BAD = [
+    (["train", "dag", "a2c", "--method.inner.episodes", "10000000000"], "too much for the memory .* lower B to"),
+    (["train", "minatar/breakout", "h-pwr"], "HPWR needs whole episodes"),
+    (["train", "key-to-door", "meta-pwr", "--weights", "nowhere.npz"], "There is no file or folder"),
+    (
+        ["train", "key-to-door", "meta-pwr", "--method.network.backend", "kernel"],
+        "kernels of the pair network need a GPU",
+    ),
+    (["bench", "--methods", "a2c", "rgm", "--env", "minatar/breakout"], "RGM needs whole episodes"),
+    (["bench", "--methods", "a2c", "nope"], "no method called 'nope'"),
+    (["bench", "--members", "0"], "must be at least 1"),
+    (["bench", "--settings", "inner.episodes=100000000", "--methods", "a2c"], "too much for the memory"),
     (["train", "dag", "meta-pw"], r"no method called 'meta-pw'. Did you mean 'meta-pwr'\? Known: a2c"),
     (["train", "dog", "a2c"], r"no environment called 'dog'. Did you mean 'dag'\?"),
     (["train", "dag"], "needs an environment and a method"),
@@ -117,7 +128,7 @@ BAD = [
     (["report"], "Missing from paircredit report: PATH, --out PATH; see"),
     (["bench", "--memers", "3"], r"did you mean --members INT\?"),
     (["train", "probe-value", "h-pwr"], "Nobody has handcrafted pair weights for probe-value"),
-    (["train", "dag", "h-pwr", "--weights", "nowhere.npz"], "cannot be read"),
+    (["train", "dag", "h-pwr", "--weights", "nowhere.npz"], "There is no file or folder .*nowhere.npz"),
     (["reproduce", "dga", "--out", "x"], "no experiment called 'dga'. Did you mean 'dag'"),
     (["reproduce", "dag", "--scale", "papper", "--out", "x"], "no scale of dag called 'papper'. Did you mean 'paper'"),
     (["claims", "nowhere"], "no folder nowhere"),

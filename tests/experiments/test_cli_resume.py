@@ -88,6 +88,14 @@ class TestARun:
         assert "goes on after 30 of 50" in err
         assert read_run(stopped).manifest["status"] == "finished"
 
+    def test_a_finished_run_that_was_damaged_is_not_called_finished(self, run_cli: Callable, stopped: Path) -> None:
+        assert run_cli("resume", stopped)[0] == 0
+        with open(stopped / "metrics.jsonl", "ab") as file:
+            file.write(b"{}\n")
+        for words in (("resume", stopped), (*TRAIN, "--out", stopped)):
+            code, _, err = run_cli(*words)
+            assert code == 2 and "metrics.jsonl is damaged" in err and "Remove the run's folder" in err
+
     def test_a_finished_run_is_not_run_again(self, run_cli: Callable, stopped: Path) -> None:
         assert run_cli("resume", stopped)[0] == 0
         before = content(stopped)

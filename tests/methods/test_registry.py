@@ -77,3 +77,10 @@ def test_a_method_of_ones_own(monkeypatch):
     assert isinstance(make_method("mine"), A2C) and methods()["mine"] == "the same again"
     with refused("'mine'", "already"):
         register_method("mine", A2C, "and again")
+
+
+@pytest.mark.parametrize("env", ["minatr/breakout", "key-to-dor", "bsuite/catc", "", 3])
+@pytest.mark.usefixtures("users_view")
+def test_an_environment_that_nobody_knows_has_no_settings(env):
+    with refused("There is no environment called"):
+        make_method("a2c", "default", env)

@@ -109,7 +109,7 @@ def test_damage_is_refused(run: Path) -> None:
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(bytes(content))
-    with refused("learner.npz is damaged", "run it again"):
+    with refused("learner.npz is damaged", "Remove the run's folder"):
         read_run(run).learner(TREE)
     file.unlink()
     with refused("learner.npz cannot be read"):

@@ -7,8 +7,8 @@ from typing import Any
 import jax
 import pytest
 
-from paircredit.envs import DagConfig
-from paircredit.methods import A2C, InnerLoop
+from paircredit.envs import DagConfig, make_environment
+from paircredit.methods import A2C, InnerLoop, make_method, replace_dotted
 from paircredit.training import Plan, memory, train
 from tests.sentences import refused
 
@@ -39,8 +39,8 @@ def test_training_says_what_to_lower(monkeypatch: pytest.MonkeyPatch, free: Any,
     with refused(
         "M = 8 members with B = 16 episodes of T = 4 steps take 24.0 GiB in one piece",
         "it has 8.0 GiB free",
-        "lower M to 2 (fewer seeds",
-        "or B to 4 (--method.inner.episodes)",
+        "lower M to 2 or less (fewer seeds",
+        "or B to 4 or less (--method.inner.episodes)",
         "or T to 1",
     ):
         train([A2C(InnerLoop(episodes=16))] * 8, [DAG] * 8, list(range(8)), Plan(updates=1), 1)
@@ -49,14 +49,19 @@ def test_training_says_what_to_lower(monkeypatch: pytest.MonkeyPatch, free: Any,
 @pytest.mark.parametrize(
     ("message", "room", "numbers", "expected"),
     [
-        ("allocate 12.5GiB.", 20.0, (64, 16, 120), "lower M to 32 (fewer seeds or variants in one run) or B to 8"),
+        (
+            "allocate 12.5GiB.",
+            20.0,
+            (64, 16, 120),
+            "lower M to 32 or less (fewer seeds or variants in one run) or B to 8",
+        ),
         (
             "allocating 107374182400 bytes.",
             20.0,
             (64, 16, 120),
-            "M to 8 (fewer",
+            "M to 8 or less (fewer",
         ),
-        ("allocate 100.0GiB", 20.0, (4, 16, 120), "lower B to 2 (--method.inner.episodes) or T to 15"),
+        ("allocate 100.0GiB", 20.0, (4, 16, 120), "lower B to 2 or less (--method.inner.episodes) or T to 15"),
         ("allocate 100.0GiB", 20.0, (1, 1, 1), "so that their product is 8 times smaller"),
         ("allocate 500.00MiB. [tf-allocator-allocation-error='']", 0.25, (64, 16, 120), "M to 32"),
         ("nothing is said", 20.0, (64, 16, 120), "lower M to 32"),
@@ -83,7 +88,8 @@ def test_a_real_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("episodes", "advice"), [(4, "lower M to 8 (fewer seeds or variants in one run) or T to 16"), (64, "or B to 8")]
+    ("episodes", "advice"),
+    [(4, "lower M to 8 or less (fewer seeds or variants in one run) or T to 16"), (64, "or B to 8")],
 )
 def test_a_cpu_has_the_memory_of_its_machine(monkeypatch: pytest.MonkeyPatch, episodes: int, advice: str) -> None:
     monkeypatch.setattr(memory, "_all_bytes", lambda: 8.0 * GIB)
@@ -96,3 +102,16 @@ def test_a_cpu_has_the_memory_of_its_machine(monkeypatch: pytest.MonkeyPatch, ep
 def test_other_errors_pass() -> None:
     with pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL"), memory.enough_memory(2, 1, 1):
         raise jax.errors.JaxRuntimeError("INTERNAL: something else.")
+
+
+def test_what_cannot_fit_is_refused_before_anything_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_all_bytes", lambda: 8.0 * GIB)
+    method = replace_dotted(make_method("a2c"), {"inner.episodes": 10**9}, "a2c")
+    with refused("too much for the memory", "lower B to"):
+        memory.refuse_batches_too_large([method], make_environment("dag"))
+    memory.refuse_batches_too_large([make_method("a2c")] * 100, make_environment("dag"))
+
+
+def test_arrays_of_the_host_count_too() -> None:
+    with refused("74.6 GiB", "lower M to"), memory.enough_memory(10**6, 1, 1):
+        raise MemoryError("Unable to allocate 74.6 GiB for an array")

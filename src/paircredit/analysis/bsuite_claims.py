@@ -49,7 +49,7 @@ def _lowest_regret(runs: Sequence[Run]) -> tuple[Status, str]:
             )
         return "not judged", (
             f"Runs of {', '.join(title(label) for label in NEEDED)} on domains of bsuite other than catch, with at "
-            f"least {LEAST_SEEDS} members each, are needed; there are none."
+            f"least {LEAST_SEEDS} members each, made by `paircredit reproduce`, are needed; there are none."
         )
     orders = {domain: _order(methods) for domain, methods in judged.items()}
     missing = [domain for domain in PAPER if domain != EXCEPTION and domain not in judged]

@@ -8,9 +8,11 @@ from these, and each logged episode is a part of its own.
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +29,7 @@ STANDARD = ("steps", "episode", "total_return", "episode_len", "episode_return")
 """Columns of all domains, in the original's order."""
 WHOLE_RETURNS = ("catch", "umbrella_length", "umbrella_distract", "cartpole")
 """Domains that pay whole numbers, so that sums of means can be made exact."""
+PADDING = ("max_length", "max_distractors")
 _RECORDED = ("episode_return", "episode_length", "best_return", "regret")
 
 
@@ -67,6 +70,7 @@ def write_bsuite_logs(runs: Sequence[Run], folder: Path) -> list[Path]:
 
 def bsuite_logs(run: Run) -> dict[str, bytes]:
     """The logs of one run: names such as `a2c/0/bsuite_id_-_catch-0.csv`, and their contents."""
+    _refuse_other_tasks(run)
     rows = member_rows(run, [*_RECORDED, *(["bsuite_id"] if run.spec.get("variants") else [])])
     edges = episode_edges(run, rows)
     logged = np.array(logged_episodes(int(edges[-1])))
@@ -82,7 +86,7 @@ def bsuite_logs(run: Run) -> dict[str, bytes]:
     for member, bsuite_id in enumerate(str(name) for name in ids):
         repetition = sum(str(name) == bsuite_id for name in ids[:member])
         columns = _columns(bsuite_id, {name: rows[name][member] for name in _RECORDED}, edges, own)
-        name = f"{run.spec['method']}/{repetition}/bsuite_id_-_{bsuite_id.replace('/', '-')}.csv"
+        name = f"{_folder_of(run)}/{repetition}/bsuite_id_-_{bsuite_id.replace('/', '-')}.csv"
         logs[name] = _csv({"episode": logged, **columns})
     return logs
 
@@ -113,14 +117,37 @@ def _columns(
     return columns
 
 
+def _folder_of(run: Run) -> str:
+    """The method, and what is changed about it."""
+    label = str(run.spec.get("tags", {}).get("label", run.spec["method"]))
+    return label.replace(",", "").replace(" ", "-")
+
+
 def _id_of(run: Run) -> str:
     """The first bsuite id of the environment that a run without variants was trained on."""
     name, settings = str(run.spec["env"]), run.spec["env_settings"]
     config = environment_config(name, **settings)
     for bsuite_id, variant in domain_sweep(name.removeprefix(PREFIX)).items():
-        if config == variant:
+        if _unpadded(config) == _unpadded(variant):
             return bsuite_id
-    raise PaircreditError(
+    raise _no_variant(run, config)
+
+
+def _refuse_other_tasks(run: Run) -> None:
+    """Members that are not on the variant of bsuite that they are called after, but on a shorter one, say."""
+    for variant in run.spec.get("variants", ()):
+        config = environment_config(str(run.spec["env"]), **{**run.spec["env_settings"], **variant["env_settings"]})
+        if _unpadded(config) != _unpadded(SWEEP[variant["labels"]["bsuite_id"]]):
+            raise _no_variant(run, config)
+
+
+def _unpadded(config: Any) -> Any:
+    """A configuration without what only makes episodes or observations of several variants the same size."""
+    return dataclasses.replace(config, **{name: 0 for name in PADDING if hasattr(config, name)})
+
+
+def _no_variant(run: Run, config: Any) -> PaircreditError:
+    return PaircreditError(
         f"The run {run.path} is on none of the {len(SWEEP)} variants of bsuite, so it has no place in its logs: "
         f"{config}."
     )

@@ -2,6 +2,16 @@
 
 from paircredit.bench.hosted_speed import bench_hosted
 from paircredit.bench.measure import Measurement, compile_all, compile_program, measure
-from paircredit.bench.training_speed import BenchSpec, bench, growth
+from paircredit.bench.training_speed import BenchSpec, bench, growth, refuse_what_cannot_be_timed
 
-__all__ = ["BenchSpec", "Measurement", "bench", "bench_hosted", "compile_all", "compile_program", "growth", "measure"]
+__all__ = [
+    "BenchSpec",
+    "Measurement",
+    "bench",
+    "bench_hosted",
+    "compile_all",
+    "compile_program",
+    "growth",
+    "measure",
+    "refuse_what_cannot_be_timed",
+]

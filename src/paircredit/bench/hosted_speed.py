@@ -15,13 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paircredit.bench.training_speed import BenchSpec
-from paircredit.envs.registry import make_environment
-from paircredit.methods import make_method, replace_dotted
+from paircredit.bench.training_speed import BenchSpec, refuse_what_cannot_be_timed
 from paircredit.training.hosted import Group, HostedMembers, Waiting
 from paircredit.training.loop import LoopState, Plan
 from paircredit.training.members import member_keys, stack_members
-from paircredit.training.train import refuse_pieces
 
 
 def bench_hosted(spec: BenchSpec) -> dict[str, Any]:
@@ -35,9 +32,7 @@ def bench_hosted(spec: BenchSpec) -> dict[str, Any]:
         the one in the other, which is how busy the emulators are; how busy the device is, by what its programs take
         when nothing else runs; and where the groups' threads waited.
     """
-    env: Any = make_environment(spec.env, **spec.env_settings)
-    method: Any = replace_dotted(make_method(spec.method, spec.preset, spec.env), spec.method_settings, spec.method)
-    refuse_pieces([method], [env], "online")
+    method, env = refuse_what_cannot_be_timed(spec)
     methods, plan = [method] * spec.members, Plan(updates=spec.updates)
     stacked, steps = stack_members(methods), spec.members * method.episodes * env.spec.horizon * spec.updates
     with HostedMembers(methods, env, plan) as members:

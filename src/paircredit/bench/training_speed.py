@@ -21,6 +21,7 @@ from paircredit.methods import make_method, meta_learn, replace_dotted
 from paircredit.methods.acting import logits_of_policy
 from paircredit.training.loop import Plan, chunk, learns_weights, start_members
 from paircredit.training.members import member_keys, stack_members
+from paircredit.training.memory import enough_memory, refuse_batches_too_large, refuse_learners_too_large
 from paircredit.training.pieces import collect_piece
 from paircredit.training.rollout import collect_episodes
 from paircredit.training.train import refuse_pieces
@@ -68,9 +69,30 @@ def bench(spec: BenchSpec, parts: bool = True, watched: bool = False) -> dict[st
         Numbers for a table and for JSON: seconds per update, frames per second, compile seconds, memory, and the
         seconds of the parts.
     """
+    method, env = refuse_what_cannot_be_timed(spec)
+    with enough_memory(spec.members, method.episodes, env.spec.horizon):
+        return _timed(spec, _made(spec, method, env), parts, watched)
+
+
+def refuse_what_cannot_be_timed(spec: BenchSpec) -> tuple[Any, Any]:
+    """The method and the environment, if they fit each other and the machine; nothing is computed.
+
+    Raises:
+        PaircreditError: they do not, or the spec makes no sense.
+    """
     if spec.members < 1 or spec.updates < 1 or spec.repeats < 1:
         raise PaircreditError("Members, updates and repeats must be at least 1.")
-    made = _made(spec)
+    env: Any = make_environment(spec.env, **spec.env_settings)
+    method: Any = replace_dotted(make_method(spec.method, spec.preset, spec.env), spec.method_settings, spec.method)
+    refuse_pieces([method], [env], "online")
+    refuse_batches_too_large([method] * spec.members, env)
+    with enough_memory(spec.members, method.episodes, env.spec.horizon):
+        jax.eval_shape(lambda key: method.init(key, env), jax.random.key(0))
+    refuse_learners_too_large([method] * spec.members, env)
+    return method, env
+
+
+def _timed(spec: BenchSpec, made: _Made, parts: bool, watched: bool) -> dict[str, Any]:
     program = compile_program(*made.whole)
     row = _row(spec, made, measure(program, spec.repeats))
     if watched:
@@ -96,10 +118,7 @@ class _Made(NamedTuple):
     whole: tuple[Callable, tuple[Any, ...]]
 
 
-def _made(spec: BenchSpec) -> _Made:
-    env: Any = make_environment(spec.env, **spec.env_settings)
-    method = replace_dotted(make_method(spec.method, spec.preset, spec.env), spec.method_settings, spec.method)
-    refuse_pieces([method], [env], "online")
+def _made(spec: BenchSpec, method: Any, env: Any) -> _Made:
     envs, stacked = stack_members([env] * spec.members), stack_members([method] * spec.members)
     plan = Plan(updates=spec.updates)
     state = start_members(stacked, envs, plan, member_keys(range(spec.members)))
@@ -158,11 +177,14 @@ def growth(spec: BenchSpec, axes: Mapping[str, Sequence[int]]) -> Iterator[dict[
     }
     for axis, values in axes.items():
         specs = {str(value): change[axis](value) for value in values}
-        made = {value: _made(changed) for value, changed in specs.items()}
-        programs = compile_all({value: one.whole for value, one in made.items()})
-        for value, changed in specs.items():
-            row = _row(changed, made[value], measure(programs[value], spec.repeats))
-            yield {"axis": axis, "value": int(value), **row}
+        fitting = {value: refuse_what_cannot_be_timed(changed) for value, changed in specs.items()}
+        method, env = max(fitting.values(), key=lambda both: both[0].episodes * both[1].spec.horizon)
+        with enough_memory(max(changed.members for changed in specs.values()), method.episodes, env.spec.horizon):
+            made = {value: _made(changed, *fitting[value]) for value, changed in specs.items()}
+            programs = compile_all({value: one.whole for value, one in made.items()})
+            for value, changed in specs.items():
+                row = _row(changed, made[value], measure(programs[value], spec.repeats))
+                yield {"axis": axis, "value": int(value), **row}
 
 
 def _with_method(spec: BenchSpec, name: str, value: Any) -> BenchSpec:

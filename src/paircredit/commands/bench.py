@@ -11,6 +11,8 @@ from typing import Any
 from paircredit.commands.options import parse_options
 from paircredit.errors import PaircreditError
 
+USUAL = ("a2c", "h-pwr", "meta-pwr", "meta-pwtd")
+"""Methods that are timed where none is named, as far as they can be trained there."""
 GROWTH = {
     "members": (1, 2, 5, 10, 20, 40),
     "episodes": (4, 8, 16, 32),
@@ -25,8 +27,9 @@ _SHOWN_OPERATIONS = 12
 class BenchOptions:
     """Time training: frames per second, parts of an update, memory, compilation."""
 
-    methods: tuple[str, ...] = ("a2c", "h-pwr", "meta-pwr", "meta-pwtd")
-    """Methods to time; the first is what the others are compared with."""
+    methods: tuple[str, ...] | None = None
+    """Methods to time; the first is what the others are compared with. Left out: those of a2c, h-pwr, meta-pwr and
+    meta-pwtd that can be trained there."""
     env: str = "key-to-door"
     """Name of the environment."""
     preset: str = "default"
@@ -56,9 +59,9 @@ def run(words: Sequence[str]) -> int:
         from paircredit.runs.files import refuse_file
 
         refuse_file(options.json)
-    if not options.methods:
+    if options.methods == ():
         raise PaircreditError("Name at least one method to time.")
-    from paircredit.bench import BenchSpec
+    from paircredit.bench import BenchSpec, refuse_what_cannot_be_timed
     from paircredit.envs import make_environment
     from paircredit.envs.hosted import is_hosted
 
@@ -74,11 +77,25 @@ def run(words: Sequence[str]) -> int:
             env_settings,
             method_settings,
         )
-        for method in options.methods
+        for method in options.methods or USUAL
     ]
+    if options.methods is None:
+        specs = [spec for spec in specs if _can_be_timed(spec)] or specs
+    for spec in specs:  # all of them before the first is timed
+        refuse_what_cannot_be_timed(spec)
     if is_hosted(make_environment(options.env, **env_settings)):
         return _on_the_host(options, specs)
     return _on_the_device(options, specs)
+
+
+def _can_be_timed(spec: Any) -> bool:
+    from paircredit.bench import refuse_what_cannot_be_timed
+
+    try:
+        refuse_what_cannot_be_timed(spec)
+    except PaircreditError:
+        return False
+    return True
 
 
 def _on_the_device(options: BenchOptions, specs: Sequence[Any]) -> int:

@@ -20,7 +20,7 @@ class ReproduceOptions:
     out: Path
     """Folder for the runs: a new one, or that of the same experiment, left unfinished."""
     scale: str = "short"
-    """How much of it: smoke (seconds), short (minutes), paper (as published)."""
+    """How much of it: smoke (seconds), short (minutes, for neural networks on a GPU), paper (as published)."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -146,12 +146,18 @@ def say_return(spec: Any, out: Path) -> int:
             print(f"Return over the last tenth{whose}: not known, no episode has ended")
             continue
         if len(means) == 1:  # of which nobody can say how far others would lie from it
-            print(f"Return over the last tenth{whose}, one seed: {means[0]:.3f}")
+            print(f"Return over the last tenth{whose}, one seed: {means[0]:{_form(means)}}")
             continue
-        interval = mean_interval(means).text(".3f")
+        interval = mean_interval(means).text(_form(means))
         print(f"Return over the last tenth{whose}, mean over {len(means)} seeds with 95 % interval: {interval}")
     print(f"The run is in {out}")
     return 0
+
+
+def _form(numbers: np.ndarray) -> str:
+    """Three decimals where that says enough, or five digits."""
+    largest = float(np.abs(numbers).max())
+    return ".3f" if largest == 0 or 0.1 <= largest < 1e6 else ".5g"
 
 
 def _value_of(flag: str, words: list[str]) -> str | None:

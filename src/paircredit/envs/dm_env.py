@@ -189,9 +189,13 @@ def dm_environment(make: MakeEnvironment, horizon: int, name: str = "dm_env") ->
         PaircreditError: actions are not one choice among several, observations are not one array of numbers, or the
             horizon is not positive.
     """
-    if horizon < 1:
-        raise PaircreditError(f"The horizon of {name} is {horizon}, but must be at least 1.")
+    if not isinstance(horizon, int) or horizon < 1:
+        raise PaircreditError(f"The horizon of {name} is {horizon!r}, but must be a whole number of at least 1.")
+    if not callable(make):
+        raise PaircreditError(f"{name} needs a function that makes an environment from a seed, not {make!r}.")
     env = make(0)
+    if not all(hasattr(env, part) for part in ("reset", "step", "action_spec", "observation_spec")):
+        raise PaircreditError(f"What is made for {name} is {env!r}, which has not the methods of a dm_env environment.")
     actions, observation = env.action_spec(), env.observation_spec()
     choices = getattr(actions, "num_values", None)
     if choices is None or tuple(getattr(actions, "shape", ())) != ():

@@ -34,7 +34,7 @@ from paircredit.runs.read import read_arrays, read_run
 from paircredit.runs.trees import tree_sum
 from paircredit.training import Chunk, LoopState, Plan, even_chunks, learns_weights, stack_members, states_like, train
 from paircredit.training.members import refuse_seeds
-from paircredit.training.memory import refuse_learners_too_large
+from paircredit.training.memory import refuse_batches_too_large, refuse_learners_too_large
 from paircredit.training.train import refuse_pieces
 from paircredit.weights import FixedTable, SigmoidTable, handcrafted_weights
 
@@ -67,6 +67,8 @@ def run_training(
     members = _members(spec, method, folder)
     env = members[0].env
     # What cannot start is refused before a folder is made.
+    refuse_seeds([m.seed for m in members])
+    refuse_batches_too_large([m.method for m in members], env)
     learner = jax.eval_shape(members[0].method.init, jax.random.key(0), env)
     tables = isinstance(learner.policy.parameters, PolicyTable)
     exact = spec.protocol == "online" and hasattr(env, "model") and tables
@@ -80,8 +82,6 @@ def run_training(
         probe=exact_return if exact else None,
     )
     methods, envs, seeds = [m.method for m in members], [m.env for m in members], [m.seed for m in members]
-    refuse_seeds(seeds)
-    refuse_pieces(methods, envs, spec.protocol)
     refuse_learners_too_large(methods, env)
     weights = _start_weights(members, method, spec)
     stride = -(-spec.updates // METRIC_ROWS)
@@ -195,6 +195,7 @@ def _members(spec: TrainingSpec, method: Any, folder: Path) -> list[Member]:
     for variant in variants_of(spec):
         env = make_environment(spec.env, **{**spec.env_settings, **variant.env_settings})
         own = replace_dotted(method, variant.method_settings, spec.method)
+        refuse_pieces([own], [env], spec.protocol)
         members += _members_of_variant(spec, env, own, variant, folder)
     return members
 
@@ -221,13 +222,16 @@ def _members_of_variant(
         return [Member(seed, env, method, None, labels) for seed in seeds]
     if not hasattr(method, "table") and not learns_weights(method):
         raise PaircreditError(f"{spec.method} has no pair weights, so it cannot use those in {spec.weights_from}.")
+    source = folder / spec.weights_from
+    source = source if source.exists() else Path(spec.weights_from)
+    if not source.exists():
+        raise PaircreditError(f"There is no file or folder {source} to take pair weights from.")
     if learns_weights(method) and not _has_table(method, env):
         raise PaircreditError(
             f"{spec.method} has no table of pair weights on {spec.env} that the one in {spec.weights_from} could "
             "start; h-pwr can use it."
         )
-    source = folder / spec.weights_from
-    tables = load_weights(source if source.exists() else Path(spec.weights_from), table_size(env.spec))
+    tables = load_weights(source, table_size(env.spec))
     members = []
     for index, seed in enumerate(seeds):
         table, number = tables[index % len(tables)], {"weights": index % len(tables)}

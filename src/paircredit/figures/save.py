@@ -33,7 +33,10 @@ def save_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
             write_file(folder / name, content)
             paths.append(folder / name)
         if not paths:
-            raise PaircreditError("There is no figure of any of these runs; make some with `paircredit reproduce`.")
+            raise PaircreditError(
+                "There is no figure of any of these runs: figures are of experiments that `paircredit reproduce` has "
+                "made, and of games only where some have ended."
+            )
     except PaircreditError:
         for path in paths:
             path.unlink()

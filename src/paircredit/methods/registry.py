@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from paircredit.envs.registry import environments
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.methods.a2c import A2C
 from paircredit.methods.a2c_rr import A2CRR
@@ -55,11 +56,13 @@ def make_method(name: str, preset: str = "default", env: str = "dag", **settings
     Args:
         name: see `methods()`.
         preset: see `presets()`.
-        env: name of the environment it is for; presets differ between tables and networks.
+        env: name of the environment it is for, or of one like it; presets differ between tables and networks.
         settings: fields of the method to replace.
     """
     if name not in _METHODS:
         raise unknown_name("method", name, _METHODS)
+    if env not in environments():  # another name would silently have the settings for tables
+        raise unknown_name("environment", env, environments())
     method: Any = _METHODS[name][0]()
     known = {field.name: field for field in dataclasses.fields(method)}
     method = replace_dotted(method, preset_settings(preset, env, name, known), name)

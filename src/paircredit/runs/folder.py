@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from paircredit.errors import PaircreditError
+from paircredit.errors import NotEnoughMemoryError, PaircreditError
 from paircredit.runs.checkpoint import (
     Checkpoint,
     Position,
@@ -45,6 +45,7 @@ from paircredit.runs.manifest import (
     spec_sum,
 )
 from paircredit.runs.provenance import provenance
+from paircredit.runs.read import read_run
 from paircredit.runs.trees import DamagedFile, flatten, write_archive
 from paircredit.types import PyTree
 
@@ -131,11 +132,20 @@ class RunWriter:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Put a failure on record; let go of the folder."""
+        # What was too large never began: the folder is free for a better try.
+        never_began = (
+            isinstance(error, NotEnoughMemoryError) and self.resumed is None and not (self.path / METRICS).exists()
+        )
         try:
-            if isinstance(error, PaircreditError):
+            if never_began:
+                (self.path / MANIFEST).unlink(missing_ok=True)
+            elif isinstance(error, PaircreditError):
                 self.fail(str(error))
         finally:
             self._lock.release()
+        if never_began:
+            with contextlib.suppress(OSError):  # it holds what is not ours
+                self.path.rmdir()
 
     @property
     def seconds(self) -> float:
@@ -302,10 +312,13 @@ def finished_already(path: Path, kind: str, spec: Mapping[str, Any]) -> bool:
     """Whether a folder holds this very run, finished.
 
     Raises:
-        PaircreditError: the folder holds something else.
+        PaircreditError: the folder holds something else, or a file of it is damaged.
     """
     if not path.exists() or own_manifest(path, kind, spec)["status"] != "finished":
         return False
+    run = read_run(path)
+    for name in run.manifest["files"]:
+        run.checked(name)
     _tidy(path)
     return True
 

@@ -84,8 +84,8 @@ class Run:
             raise PaircreditError(f"{path} cannot be read: {error.strerror}.") from error
         if hashlib.sha256(content).hexdigest() != expected["sha256"]:
             raise PaircreditError(
-                f"{path} is damaged: it has {len(content)} bytes and another SHA-256 sum than the "
-                f"{expected['bytes']} bytes that were written; run it again."
+                f"{path} is damaged: its {len(content)} bytes are not the {expected['bytes']} that were written, by "
+                "their SHA-256 sum. Remove the run's folder and give the command that made it again."
             )
         return content
 
@@ -136,6 +136,8 @@ def read_arrays(content: bytes, path: Path) -> dict[str, np.ndarray]:
         return {"": file} if isinstance(file, np.ndarray) else {name: file[name] for name in file.files}
     except UNREADABLE as error:
         reason = " ".join(str(error).split()) or type(error).__name__
+        if "pickle" in reason:  # NumPy's advice how to load it all the same is none
+            reason = "it is of another kind, or holds objects that are no arrays"
         raise PaircreditError(
             f"{path} is not a readable npy or npz file of plain arrays: {reason.rstrip('.')}."
         ) from error

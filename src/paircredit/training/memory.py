@@ -11,8 +11,8 @@ from typing import Any
 
 import jax
 
-from paircredit.envs.protocol import Environment
-from paircredit.errors import PaircreditError
+from paircredit.envs.protocol import Environment, Pixels, Vector
+from paircredit.errors import NotEnoughMemoryError
 from paircredit.training.sharding import shares
 
 _UNITS = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
@@ -31,14 +31,16 @@ def enough_memory(members: int, episodes: int, horizon: int) -> Iterator[None]:
         horizon: T, steps of an episode.
 
     Raises:
-        PaircreditError: there was not enough.
+        NotEnoughMemoryError: there was not enough.
     """
     try:
         yield
+    except MemoryError as error:
+        raise NotEnoughMemoryError(_sentence(str(error), members, episodes, horizon)) from error
     except jax.errors.JaxRuntimeError as error:
         if not any(sign in str(error) for sign in _SIGNS):
             raise
-        raise PaircreditError(_sentence(str(error), members, episodes, horizon)) from error
+        raise NotEnoughMemoryError(_sentence(str(error), members, episodes, horizon)) from error
 
 
 def refuse_learners_too_large(methods: Sequence[Any], env: Environment) -> None:
@@ -52,7 +54,7 @@ def refuse_learners_too_large(methods: Sequence[Any], env: Environment) -> None:
         env: an environment of the shape of all of them.
 
     Raises:
-        PaircreditError: they do not fit.
+        NotEnoughMemoryError: they do not fit.
     """
     setting, room = getattr(methods[0], "setting_of_memory", None), _all_bytes()
     if setting is None or room is None:
@@ -61,11 +63,36 @@ def refuse_learners_too_large(methods: Sequence[Any], env: Environment) -> None:
     each = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(learner))
     members = len(methods) // shares(len(methods), jax.local_device_count())
     if members * each > room:
-        raise PaircreditError(
+        raise NotEnoughMemoryError(
             f"The learners of M = {members} members with episodes of T = {env.spec.horizon} steps take "
             f"{members * each / 2**30:.1f} GiB, but the device has {room / 2**30:.1f} GiB; lower what they keep "
             f"(--method.{setting}) by a factor of {members * each / room:.1f} or more, or train fewer members at once."
         )
+
+
+def refuse_batches_too_large(methods: Sequence[Any], env: Environment) -> None:
+    """Refuse batches whose observations alone are larger than the device's memory, before anything is compiled.
+
+    Args:
+        methods: one per member, of the same structure.
+        env: an environment of the shape of all of them.
+
+    Raises:
+        NotEnoughMemoryError: they do not fit.
+    """
+    room, spec = _all_bytes(), env.spec
+    members = len(methods) // shares(len(methods), jax.local_device_count())
+    needed = members * methods[0].episodes * spec.horizon * _bytes_seen(spec.observation)
+    if room is not None and needed > room:
+        message = f"allocating {needed}"
+        raise NotEnoughMemoryError(_sentence(message, members, methods[0].episodes, spec.horizon))
+
+
+def _bytes_seen(observation: Any) -> int:
+    """Of one observation, at the least."""
+    if isinstance(observation, Pixels):
+        return observation.height * observation.width * observation.channels
+    return 4 * (observation.size if isinstance(observation, Vector) else 1)
 
 
 def _sentence(message: str, members: int, episodes: int, horizon: int) -> str:
@@ -78,7 +105,7 @@ def _sentence(message: str, members: int, episodes: int, horizon: int) -> str:
     size = f" take {wanted / 2**30:.1f} GiB in one piece, which is" if wanted is not None else " are"
     room = f" (it has {most / 2**30:.1f} GiB{' free' * (free is not None)})" if most is not None else ""
     ways = [
-        f"{letter} to {number >> halvings} ({how})"
+        f"{letter} to {number >> halvings} or less ({how})"
         for letter, number, how in (
             ("M", members, "fewer seeds or variants in one run"),
             ("B", episodes, "--method.inner.episodes"),

@@ -12,12 +12,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from paircredit.envs.dm_env import DmEnvironment
 from paircredit.envs.hosted import is_hosted
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.training.hosted import HostedMembers
 from paircredit.training.loop import LoopState, Plan, Protocol, start_program
 from paircredit.training.members import member_keys, stack_members
-from paircredit.training.memory import enough_memory, refuse_learners_too_large
+from paircredit.training.memory import enough_memory, refuse_batches_too_large, refuse_learners_too_large
 from paircredit.training.sharding import Placement, place_members
 from paircredit.types import PyTree
 
@@ -164,10 +165,23 @@ def _refuse_what_cannot_start(
         raise PaircreditError(f"A chunk of {plan.updates} updates, {total_updates} in all, cannot be trained.")
     if plan.protocol not in get_args(Protocol):
         raise unknown_name("protocol", plan.protocol, get_args(Protocol))
-    if methods:
-        refuse_learners_too_large(methods, envs[0])
+    if not methods:
+        raise PaircreditError("There is nobody to train: give at least one method, environment and seed.")
+    _refuse_shared_episodes(envs, seeds)
+    refuse_batches_too_large(methods, envs[0])
+    refuse_learners_too_large(methods, envs[0])
     if any(leaf.shape[0] != len(seeds) for leaf in jax.tree.leaves(weights)):
         raise PaircreditError(f"The weights to start from need a leading axis of {len(seeds)}, one entry per member.")
+
+
+def _refuse_shared_episodes(envs: Sequence[Any], seeds: Sequence[int]) -> None:
+    """Episodes of a `dm_env` adapter are known by their seeds, and no two members can step the same one."""
+    members = [(int(env.number), seed) for env, seed in zip(envs, seeds, strict=True) if isinstance(env, DmEnvironment)]
+    if len(set(members)) < len(members):
+        raise PaircreditError(
+            "Two members have the same dm_env adapter and the same seed, so that their episodes on the host would be "
+            "one; make an adapter for each of them with dm_environment."
+        )
 
 
 def _refuse_lost_learners(learner: PyTree, done: int, seeds: Sequence[int]) -> None:

@@ -57,6 +57,7 @@ class PairNetwork(eqx.Module):
             sees_signal: whether columns also see what arrives with them, clipped to ±1 (Meta-PWTD).
             perception: a module of its own; left out, the network sees the features of a value network.
         """
+        pair_backend(spec.backend, jax.dtypes.canonicalize_dtype(float), horizon)  # is refused now and not later
         keys = jax.random.split(key, 4)
         features, width = spec.trunk[1], spec.pair_width
         inputs = lag_encoding(horizon, spec.lag).shape[1]
@@ -128,7 +129,7 @@ def pair_backend(name: str, dtype: jnp.dtype, steps: int) -> Callable[[PairParam
         raise unknown_name("pair back end", name, ("auto", *backends))
     if name == "kernel" and (jax.default_backend() != "gpu" or dtype != jnp.float32):
         raise PaircreditError(
-            f"The kernels of the pair network compute float32 on a GPU, not {dtype} on a {jax.default_backend()}; "
-            "choose the back end 'auto', 'tiled' or 'dense'."
+            f"The kernels of the pair network need a GPU and float32; this is {dtype} on a {jax.default_backend()}. "
+            "Choose the back end 'auto', 'tiled' or 'dense'."
         )
     return backends[name]
