@@ -53,9 +53,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+
+try:
+    import torch
+    from torch import Tensor, nn
+    from torch.nn import functional as F
+except ModuleNotFoundError:
+    sys.exit("peer_torch.py needs PyTorch, which is no dependency of the library: pip install torch.")
 
 ENVIRONMENTS = 16
 PHASES = (15, 90, 15)

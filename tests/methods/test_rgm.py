@@ -232,7 +232,7 @@ def test_key_to_door_presets():
 
 
 @pytest.mark.slow
-def test_learns_in_key_to_door():
+def test_trains_in_key_to_door():
     """The shared loop, two members with rates of their own: everything moves and stays finite."""
     base = make_method("rgm", "small", "key-to-door", network=TINY, transformer=FLAT)
     base = dataclasses.replace(base, inner=dataclasses.replace(base.inner, episodes=2))

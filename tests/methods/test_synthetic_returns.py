@@ -191,7 +191,7 @@ def test_key_to_door_presets():
         assert make_method("synthetic-returns", preset, "dag") == SyntheticReturns()
 
 
-def test_learns_in_key_to_door():
+def test_trains_in_key_to_door():
     base = make_method("synthetic-returns", "small", "key-to-door", network=TINY, head_width=4)
     base = dataclasses.replace(base, inner=dataclasses.replace(base.inner, episodes=2))
     faster = dataclasses.replace(base, contribution_learning_rate=2e-2)
