@@ -11,6 +11,7 @@ from paircredit.errors import PaircreditError
 from paircredit.runs import RunWriter, find_runs, read_run, write_file
 from paircredit.runs.manifest import manifest_bytes
 from paircredit.runs.query import query_metrics
+from tests.sentences import refused
 
 
 @pytest.fixture
@@ -94,6 +95,17 @@ def test_an_unfinished_and_a_failed_run_are_refused(tmp_path: Path) -> None:
     writer.fail("rewards became NaN.")
     with pytest.raises(PaircreditError, match="rewards became NaN"):
         read_run(tmp_path / "open")
+
+
+def test_a_run_without_its_manifest_is_not_passed_over(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        with RunWriter(tmp_path / name, "training", {"name": name}) as writer:
+            writer.append([{"update": 0}])
+            writer.finish()
+    assert len(find_runs(tmp_path)) == 2
+    (tmp_path / "other" / "manifest.json").unlink()
+    with refused("other has a metrics.jsonl and no manifest.json"):
+        find_runs(tmp_path)
 
 
 def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:

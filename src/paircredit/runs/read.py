@@ -120,6 +120,12 @@ def find_runs(folder: Path) -> list[Run]:
         raise PaircreditError(
             f"There are no runs in {folder}; make some with `paircredit reproduce` or `paircredit train`."
         )
+    headless = [path.parent for path in sorted(folder.rglob(METRICS)) if not (path.parent / MANIFEST).exists()]
+    if headless:
+        raise PaircreditError(
+            f"{headless[0]} has a {METRICS} and no {MANIFEST}, so that nobody can tell what it is; put the one back, "
+            "or remove the folder."
+        )
     return [read_run(path) for path in paths]
 
 
