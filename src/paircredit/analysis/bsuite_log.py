@@ -30,6 +30,7 @@ STANDARD = ("steps", "episode", "total_return", "episode_len", "episode_return")
 WHOLE_RETURNS = ("catch", "umbrella_length", "umbrella_distract", "cartpole")
 """Domains that pay whole numbers, so that sums of means can be made exact."""
 PADDING = ("max_length", "max_distractors")
+"""Settings that make variants of one domain the same size; the task is the same without them."""
 _RECORDED = ("episode_return", "episode_length", "best_return", "regret")
 
 

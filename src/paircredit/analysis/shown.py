@@ -25,8 +25,8 @@ TITLES = {
 
 def title(label: str) -> str:
     """What readers call a method, and what is changed about it; a label that nobody knows is its own title."""
-    method, comma, change = label.partition(",")
-    return TITLES.get(method, method) + comma + change
+    method = method_of(label)
+    return TITLES.get(method, method) + label.removeprefix(method)
 
 
 def method_of(label: str) -> str:

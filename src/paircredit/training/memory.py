@@ -36,11 +36,11 @@ def enough_memory(members: int, episodes: int, horizon: int) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        raise NotEnoughMemoryError(_sentence(str(error), members, episodes, horizon)) from error
+        raise NotEnoughMemoryError(_sentence(_requested_bytes(str(error)), members, episodes, horizon)) from error
     except jax.errors.JaxRuntimeError as error:
         if not any(sign in str(error) for sign in _SIGNS):
             raise
-        raise NotEnoughMemoryError(_sentence(str(error), members, episodes, horizon)) from error
+        raise NotEnoughMemoryError(_sentence(_requested_bytes(str(error)), members, episodes, horizon)) from error
 
 
 def refuse_learners_too_large(methods: Sequence[Any], env: Environment) -> None:
@@ -82,10 +82,9 @@ def refuse_batches_too_large(methods: Sequence[Any], env: Environment) -> None:
     """
     room, spec = _all_bytes(), env.spec
     members = len(methods) // shares(len(methods), jax.local_device_count())
-    needed = members * methods[0].episodes * spec.horizon * _bytes_seen(spec.observation)
+    needed = float(members * methods[0].episodes * spec.horizon * _bytes_seen(spec.observation))
     if room is not None and needed > room:
-        message = f"allocating {needed}"
-        raise NotEnoughMemoryError(_sentence(message, members, methods[0].episodes, spec.horizon))
+        raise NotEnoughMemoryError(_sentence(needed, members, methods[0].episodes, spec.horizon))
 
 
 def _bytes_seen(observation: Any) -> int:
@@ -95,9 +94,9 @@ def _bytes_seen(observation: Any) -> int:
     return 4 * (observation.size if isinstance(observation, Vector) else 1)
 
 
-def _sentence(message: str, members: int, episodes: int, horizon: int) -> str:
+def _sentence(wanted: float | None, members: int, episodes: int, horizon: int) -> str:
     """Each of the numbers, halved until it fits; what is needed grows at least in proportion to each."""
-    wanted, free = _requested_bytes(message), _free_bytes()
+    free = _free_bytes()
     most = _all_bytes() if free is None else free
     halvings = 1
     if wanted is not None and most:
