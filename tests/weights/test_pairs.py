@@ -17,7 +17,7 @@ from paircredit.weights.pairs import (
     tiled_pair_logits,
     whole_pair_logits,
 )
-from paircredit.weights.pairs.kernel import kernel_pair_logits
+from paircredit.weights.pairs.kernel import _Sizes, kernel_pair_logits
 
 BACKENDS = {
     "dense": lambda p, valid: dense_pair_logits(PairParameters(**p), valid),
@@ -116,6 +116,13 @@ class TestOneAnswer:
         """T = 70 is two whole blocks of lags and a part of a third."""
         arguments = (problem(70, 8), mask_of("padded", 70), cotangents(70, 70))
         assert_agree(logits_and_slopes("kernel", *arguments), logits_and_slopes("tiled", *arguments), 1e-5)
+
+    @pytest.mark.parametrize(("steps", "parts"), [(130, 2), (333, 3)])
+    def test_programs_that_share_a_long_episode(self, steps, parts):
+        """Five and eleven blocks of lags: not all parts have the same number."""
+        assert _Sizes(steps, 4).parts == parts
+        arguments = (problem(steps, 4), mask_of("padded", steps), cotangents(steps, steps))
+        assert_agree(logits_and_slopes("kernel", *arguments), logits_and_slopes("dense", *arguments), 1e-5)
 
     @pytest.mark.parametrize("tile", [1, 3, 64])
     def test_any_tile(self, tile, x64):
