@@ -155,8 +155,8 @@ def _logits_kernel(
         return tuple(new)
 
     start = (jnp.zeros((sizes.lags,), dtype=jnp.float32),) * ROWS
-    blocks = jnp.where(tile * ROWS + block * sizes.lags < sizes.steps, sizes.channels // sizes.block, 0)
-    for r, total in enumerate(jax.lax.fori_loop(0, blocks, channels, start)):
+    inside = (tile * ROWS + block * sizes.lags < sizes.steps).astype(jnp.int32)
+    for r, total in enumerate(jax.lax.fori_loop(0, inside * (sizes.channels // sizes.block), channels, start)):
         t = tile * ROWS + r
         z[t, pl.ds(t + block * sizes.lags, sizes.lags)] = total
 
