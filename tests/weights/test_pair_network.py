@@ -192,11 +192,11 @@ class TestBackEnds:
         assert pair_backend("auto", self.FLOAT32, 120) is tiled_pair_logits, "on a CPU"
         assert pair_backend("auto", self.FLOAT32, 9) is whole_pair_logits, "on a CPU, and short"
 
-    def test_on_a_gpu_long_episodes_are_left_to_the_tiles(self, monkeypatch):
+    def test_on_a_gpu_very_long_episodes_are_left_to_the_tiles(self, monkeypatch):
         monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-        assert pair_backend("auto", self.FLOAT32, 120) is kernel_pair_logits
-        assert pair_backend("auto", self.FLOAT32, 1000) is tiled_pair_logits
-        assert pair_backend("kernel", self.FLOAT32, 1000) is kernel_pair_logits, "by name it may be asked for"
+        assert pair_backend("auto", self.FLOAT32, 1001) is kernel_pair_logits, "cartpole"
+        assert pair_backend("auto", self.FLOAT32, 2000) is tiled_pair_logits
+        assert pair_backend("kernel", self.FLOAT32, 2000) is kernel_pair_logits, "by name it may be asked for"
 
     def test_an_unknown_one_is_refused(self):
         with refused("pair back end", "'tilde'", "Did you mean 'tiled'?", "auto"):

@@ -21,8 +21,8 @@ from paircredit.weights.protocol import PairInputs
 
 OUTPUT_SCALE = 0.01
 """Factor on the initial weights of the last layer, so that all pairs start near ½ (paper, KtD appendix)."""
-LONGEST_FOR_KERNELS = 256
-"""Steps of an episode up to which `auto` takes the kernels: a program of theirs walks all pairs of an episode."""
+LONGEST_FOR_KERNELS = 1024
+"""Steps of an episode up to which `auto` takes the kernels: nobody has timed them on longer ones."""
 LONGEST_AT_ONCE = 16
 """Steps of an episode up to which `auto` computes all pairs at once on a CPU; longer ones leave its caches."""
 SINUSOIDS = 32
