@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -51,6 +54,32 @@ def test_the_module_of_the_paper(x64):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
     sizes = [leaf.size for leaf in jax.tree.leaves(perception)]
     assert sum(sizes) == 32 * (256 + 1) + 64 * (512 + 1) + 64 * (576 + 1) + 512 * (3136 + 1)
+
+
+MEMBERS_AT_ONCE = """
+import jax
+from paircredit.envs.protocol import Pixels
+from paircredit.networks import NetworkSpec
+from paircredit.networks.nature import NaturePerception
+
+def draw(key):
+    return NaturePerception.random(key, Pixels(84, 84, 4, 0), NetworkSpec(trunk=(64, 64)))
+
+keys = jax.random.split(jax.random.key(0), 4)
+together = jax.block_until_ready(jax.jit(jax.vmap(draw))(keys))
+for name in ("dense.weight", "convolutions[1].matrix.weight"):
+    weights = eval(f"together.{name}")
+    assert weights.shape[0] == 4 and abs(weights[2] - eval(f"draw(keys[2]).{name}")).max() < 1e-6, name
+    assert abs(weights[3].T @ weights[3] / 2 - jax.numpy.eye(weights.shape[2])).max() < 1e-5, name
+"""
+
+
+def test_several_members_in_one_program():
+    """On few cores, decompositions that wait for each other would wait for ever."""
+    done = subprocess.run(
+        [sys.executable, "-c", MEMBERS_AT_ONCE], capture_output=True, text=True, check=False, timeout=90
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_change_goes_through_the_module_as_a_difference(x64):

@@ -92,5 +92,8 @@ def _orthogonal(key: Key[Array, ""], inputs: int, outputs: int) -> Dense:
     Pictures of a game hardly differ, and with a gain of 1 every ReLU would halve the variance that is left.
     """
     dtype = jax.dtypes.canonicalize_dtype(float)
-    weight = jax.nn.initializers.orthogonal(2**0.5)(key, (inputs, outputs), dtype)
-    return Dense(weight, jnp.zeros((outputs,), dtype=float))
+    draw = jax.nn.initializers.orthogonal(2**0.5)
+    # Members one after another: several batches of QR decompositions in one program wait for each other for ever on a
+    # CPU with few cores (jaxlib 0.10.2).
+    alone = jax.custom_batching.sequential_vmap(lambda own: draw(own, (inputs, outputs), dtype))
+    return Dense(alone(key), jnp.zeros((outputs,), dtype=float))
