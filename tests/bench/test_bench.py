@@ -72,6 +72,14 @@ def test_growth_changes_one_size_at_a_time(monkeypatch, traced):
     assert rows["pair_width"]["spec"].method_settings == {**TINY.method_settings, "network.pair_width": 4}
 
 
+def test_growth_times_no_size_twice(monkeypatch, traced):
+    timed = []
+    monkeypatch.setattr(training_speed, "_row", lambda spec, made, whole: timed.append(spec) or {"number": len(timed)})
+    rows = list(growth(TINY, {"members": (1, 2), "episodes": (2, 3), "apple_steps": (2,)}))
+    assert [(row["axis"], row["value"]) for row in rows][1:3] == [("members", 2), ("episodes", 2)]
+    assert [row["number"] for row in rows] == [1, 2, 2, 3, 4], "two members of two episodes are where it starts from"
+
+
 def test_nothing_to_time_is_refused():
     with refused("at least 1"):
         bench(BenchSpec(members=0))

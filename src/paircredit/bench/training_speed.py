@@ -175,16 +175,25 @@ def growth(spec: BenchSpec, axes: Mapping[str, Sequence[int]]) -> Iterator[dict[
         "pair_width": lambda v: _with_method(spec, "network.pair_width", v),
         "apple_steps": lambda v: dataclasses.replace(spec, env_settings={**spec.env_settings, "apple_steps": v}),
     }
+    known: dict[tuple[int, ...], dict[str, Any]] = {}  # the sizes to start from are on every axis
     for axis, values in axes.items():
-        specs = {str(value): change[axis](value) for value in values}
+        specs = {value: change[axis](value) for value in values}
         fitting = {value: refuse_what_cannot_be_timed(changed) for value, changed in specs.items()}
+        sizes = {value: _sizes(specs[value], *fitting[value]) for value in values}
+        new = [value for value in values if sizes[value] not in known]
         method, env = max(fitting.values(), key=lambda both: both[0].episodes * both[1].spec.horizon)
         with enough_memory(max(changed.members for changed in specs.values()), method.episodes, env.spec.horizon):
-            made = {value: _made(changed, *fitting[value]) for value, changed in specs.items()}
-            programs = compile_all({value: one.whole for value, one in made.items()})
-            for value, changed in specs.items():
-                row = _row(changed, made[value], measure(programs[value], spec.repeats))
-                yield {"axis": axis, "value": int(value), **row}
+            made = {value: _made(specs[value], *fitting[value]) for value in new}
+            programs = compile_all({str(value): one.whole for value, one in made.items()})
+            for value in values:
+                if value in made:
+                    timed = measure(programs[str(value)], spec.repeats)
+                    known[sizes[value]] = _row(specs[value], made[value], timed)
+                yield {"axis": axis, "value": value, **known[sizes[value]]}
+
+
+def _sizes(spec: BenchSpec, method: Any, env: Any) -> tuple[int, ...]:
+    return spec.members, method.episodes, env.spec.horizon, method.network.pair_width
 
 
 def _with_method(spec: BenchSpec, name: str, value: Any) -> BenchSpec:
