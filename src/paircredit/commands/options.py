@@ -13,6 +13,8 @@ import tyro
 
 from paircredit.errors import PaircreditError
 
+_NOT_WHOLE = re.compile(r"invalid literal for int\(\) with base 10: '(.*?)'")
+_NO_NUMBER = re.compile(r"could not convert string to float: '(.*?)'")
 _LISTS = ("Missing from ", "Perhaps you meant")
 """What the headings of lists of options begin with."""
 
@@ -55,11 +57,20 @@ def _sentence(box: str, prog: str) -> str:
     if not paragraphs:
         return f"{' '.join(box.split()).rstrip('.')}; see `{prog} --help`."
     message = _outermost(paragraphs[0]).replace(". Expected", "; expected")
+    message = _NO_NUMBER.sub(r"'\1' is not a number", _NOT_WHOLE.sub(_about_a_whole_number, message))
     for paragraph in paragraphs:
         if _outermost(paragraph).startswith(_LISTS) and (names := _names(paragraph)):
             listed = ", ".join(names)
             message = f"{message} {listed}" if paragraph is paragraphs[0] else f"{message} (did you mean {listed}?)"
     return f"{message[:1].upper()}{message[1:].rstrip('.')}; see `{prog} --help`."
+
+
+def _about_a_whole_number(found: re.Match[str]) -> str:
+    word = found[1]
+    with contextlib.suppress(ValueError, OverflowError):
+        if (number := float(word)) == int(number):
+            return f"'{word}' is to be written as {int(number)}"
+    return f"'{word}' is not a whole number"
 
 
 def _outermost(paragraph: list[str]) -> str:

@@ -86,6 +86,10 @@ def run(words: list[str]) -> int:
         if number > most:
             raise PaircreditError(f"--{name} is {number}, but must be at most {most:,}.")
     env = options.env.build()
+    game: Any = getattr(options.env, "game", None)
+    if game != getattr(default_env, "game", None):
+        family = env_name.split("/")[0]
+        raise PaircreditError(f"The game is a part of the name: paircredit train {family}/{game} {method_name}.")
     batches = 1 if options.protocol == "online" else options.inner_updates + 1
     per_update = options.method.inner.episodes * batches * env.spec.horizon * env.spec.frames_per_step
     run_name = f"{env_name}-{method_name}-{time.strftime('%Y%m%d-%H%M%S')}".replace("/", "-")
