@@ -2,8 +2,9 @@
 
 Everything is here: the environment in NumPy, 16 episodes side by side; the appendix's networks; A2C; Meta-PWR with a
 differentiable Adam step inside and a double backward pass outside. Needs `torch` (2.11 or later) and `numpy`, and
-nothing of paircredit.
+nothing of paircredit, unless it is to be timed as well: `--ours` does both, on the same device, and prints the ratios.
 
+    python benchmarks/peer_torch.py --ours --device cuda --updates 8 --warmup 2 --seeds 10
     python benchmarks/peer_torch.py --method meta-pwr --device cuda --updates 50 --seeds 10 --json peer.json
     python benchmarks/peer_torch.py --method a2c --device cpu --updates 5 --small
     python benchmarks/peer_torch.py --check
@@ -43,10 +44,13 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import platform
 import resource
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -455,7 +459,7 @@ def seconds_of(work: Callable[[], object], times: int, device: torch.device) -> 
     return seconds
 
 
-def measure(options: argparse.Namespace) -> dict:
+def measure(options: argparse.Namespace, method: str) -> dict:
     """Train all seeds one after another and time it; then time the parts of one update with the last of them."""
     device = torch.device(options.device)
     sizes = SMALL if options.small else Sizes()
@@ -463,7 +467,7 @@ def measure(options: argparse.Namespace) -> dict:
     for seed in range(options.seeds):
         torch.manual_seed(seed)
         env = KeyToDoor(ENVIRONMENTS, seed)
-        learner = METHODS[options.method](sizes, env.horizon, device)
+        learner = METHODS[method](sizes, env.horizon, device)
         if options.compile:
             learner.compile()
 
@@ -478,7 +482,7 @@ def measure(options: argparse.Namespace) -> dict:
     one_update = statistics.median(second for seconds in per_seed for second in seconds)
     on_gpu = device.type == "cuda"
     return {
-        "method": options.method,
+        "method": method,
         "device": options.device,
         "small": options.small,
         "seeds": options.seeds,
@@ -561,6 +565,23 @@ def compare(peer_rows: list[dict], our_rows: list[dict]) -> None:
             per_member = ours["seconds_update_alone"] / ours["members"]
             alone = f"{peer:23.5f}  {per_member:7.5f}  {peer / per_member:6.1f}"
         print(f"{ours['method']:9s}  {ours['device']:6s}  {ours['members']:7d}  {whole:33s}   {alone}")
+
+
+def time_ours(options: argparse.Namespace, methods: list[str]) -> list[dict]:
+    """Have the library time itself on the same device, with as many members as the peer has seeds."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "ours.json"
+        updates, repeats = (5, 10) if options.device == "cuda" else (1, min(options.updates, 10))
+        words = ["--methods", *methods, "--members", options.seeds, "--updates", updates, "--repeats", repeats]
+        command = [options.ours, "-m", "paircredit", "bench", *map(str, words), "--json", str(file)]
+        platform_of_jax = {} if options.device == "cuda" else {"JAX_PLATFORMS": "cpu"}
+        done = subprocess.run(command, check=False, env={**os.environ, **platform_of_jax})
+        if done.returncode:
+            raise SystemExit(f"The library could not be timed with {options.ours}; what it said stands above.")
+        rows = read_rows(file, OUR_FIELDS)
+    if any(row["device"] != options.device for row in rows):
+        raise SystemExit(f"The library found no {options.device} to run on, only: {rows[0]['device']}.")
+    return rows
 
 
 def check_metagradient(seed: int = 0) -> float:
@@ -670,6 +691,13 @@ def main() -> None:
     """Check, measure, compare: whatever the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--method", choices=METHODS, help="measure this method")
+    parser.add_argument(
+        "--ours",
+        nargs="?",
+        const=sys.executable,
+        metavar="PYTHON",
+        help="time the library as well, with this Python or another one that has it; both methods, if none is named",
+    )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--updates", type=int, default=20, help="timed updates per seed")
     parser.add_argument("--warmup", type=int, default=5, help="updates per seed before the clock starts")
@@ -682,8 +710,10 @@ def main() -> None:
     options = parser.parse_args()
     if min(options.updates, options.warmup, options.seeds) < 1:
         parser.error("--updates, --warmup and --seeds must be at least 1.")
-    if not (options.check or options.method or options.compare):
-        parser.error("say what to do: --method, --check or --compare.")
+    if not (options.check or options.method or options.compare or options.ours):
+        parser.error("say what to do: --ours, --method, --check or --compare.")
+    if options.ours and (options.small or options.compare):
+        parser.error("--ours is about the paper's networks, and measured now: leave out --small and --compare.")
     if options.device == "cuda" and not torch.cuda.is_available():
         parser.error("--device is cuda, but this PyTorch sees no GPU.")
     torch.set_float32_matmul_precision("high")
@@ -693,12 +723,15 @@ def main() -> None:
         torch.set_num_threads(1)  # the checks' networks are too small to share
         check()
         torch.set_num_threads(threads)
-    rows = []
-    if options.method:
-        rows = [measure(options)]
-        print_row(rows[0])
+    rows, methods = [], [options.method] if options.method else sorted(METHODS) if options.ours else []
+    ours = time_ours(options, methods) if options.ours else []
+    for method in methods:
+        rows.append(measure(options, method))
+        print_row(rows[-1])
         if options.json:
-            keep_row(options.json, rows[0])
+            keep_row(options.json, rows[-1])
+    if options.ours:
+        compare(rows, ours)
     if options.compare:
         if options.json:
             rows = read_rows(options.json, PEER_FIELDS)
