@@ -120,6 +120,10 @@ BAD = [
     (["train", "dag", "a2c", "--frames", "many"], "--frames: 'many' is not a whole number"),
     (["train", "dag", "a2c", "--frames", "1e5"], "--frames: '1e5' is to be written as 100000"),
     (["train", "dag", "a2c", "--seeds", "1e400"], "--seeds: '1e400' is not a whole number"),
+    (["train", "dag", "tvt", "--method.clip", "-1"], "clip is -1.0, but must be above 0"),
+    (["train", "dag", "tvt", "--method.value-cost", "-1"], "value_cost is -1.0, but must be at least 0"),
+    (["train", "dag", "a2c-rr", "--method.prediction.warm-up", "-1"], "warm_up is -1, but must be at least 0"),
+    (["train", "dag", "a2c", "--preset", "small", "--preset", "papr"], "no preset called 'papr'"),
     (["train", "minatar/breakout", "a2c", "--env.game", "freeway"], "paircredit train minatar/freeway a2c"),
     (["train", "minatar/breakout", "a2c", "--env.game", "freewy"], "Invalid choice 'freewy'"),
     (

@@ -102,27 +102,40 @@ class TestAgainstA2C:
         assert same(after.policy, expected.policy, rtol=1e-4, atol=1e-6)
         assert same(after.redistributed_value, expected.value, rtol=1e-4, atol=1e-6)
 
-    def test_advantages_are_standardised_after_the_mixing(self, dag):
-        """Rewards of both kinds a hundred times larger: the step of the policy is the same."""
+    def test_advantages_are_standardised_after_the_mixing(self, dag, monkeypatch):
+        """What the policy learns from is the standardised mixture, and no mixture of standardised advantages."""
         learner, trajectory = dag
-        acting = method(**{"inner.standardise": True, "prediction.warm_up": 1000, "inner.entropy_cost": 0.0})
-        scale = 100.0
-        larger = dataclasses.replace(trajectory, rewards=scale * trajectory.rewards)
-        head = learner.predictor.parameters.head
+        acting = method(mix=0.3, **{"inner.standardise": True, "prediction.warm_up": 1000})
+        used = []
 
-        def times(trained):
-            return dataclasses.replace(trained, parameters=jax.tree.map(lambda x: scale * x, trained.parameters))
+        def watched(self, policy, value, batch, advantages, targets):
+            del self, batch, targets
+            used.append(np.asarray(advantages))
+            return policy, value
 
-        scaled_head = jax.tree.map(lambda x: scale * x, head)
-        predictor = dataclasses.replace(learner.predictor.parameters, head=scaled_head)
-        other = dataclasses.replace(
-            learner,
-            value=times(learner.value),
-            redistributed_value=times(learner.redistributed_value),
-            predictor=dataclasses.replace(learner.predictor, parameters=predictor),
-        )
-        one, two = learn(acting, learner, trajectory), learn(acting, other, larger)
-        np.testing.assert_allclose(one.policy.parameters.logits, two.policy.parameters.logits, rtol=1e-3, atol=1e-5)
+        monkeypatch.setattr(InnerLoop, "improve_both", watched)
+        acting.learn(learner, trajectory)
+        rewards = acting.redistributed_rewards(learner, trajectory)
+        regular, redistributed = (np.asarray(side.advantages) for side in acting._sides(learner, trajectory, rewards))
+        valid = np.asarray(trajectory.valid)
+        assert regular[valid].std() > 1.5 * redistributed[valid].std(), "standardised, both would count alike"
+        mixed = 0.7 * regular + 0.3 * redistributed
+        expected = (mixed - mixed[valid].mean()) / mixed[valid].std()
+        np.testing.assert_allclose(used[0][valid], expected[valid], rtol=1e-3, atol=1e-4)
+
+    def test_the_predictor_learns_before_it_redistributes(self, dag, monkeypatch):
+        learner, trajectory = dag
+        acting, used = method(mix=1.0), []
+        sides = A2CRR._sides
+
+        def watched(self, after, batch, rewards):
+            used.append(rewards)
+            return sides(self, after, batch, rewards)
+
+        monkeypatch.setattr(A2CRR, "_sides", watched)
+        after, _ = acting.learn(learner, trajectory)
+        assert same(used[0], acting.redistributed_rewards(after, trajectory), rtol=1e-5, atol=1e-6)
+        assert not same(used[0], acting.redistributed_rewards(learner, trajectory), rtol=1e-4, atol=1e-5)
 
 
 def test_padding_may_hold_anything(dag):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from paircredit.envs import DagConfig, UmbrellaConfig, make_environment
-from paircredit.methods import A2C, HPWR, InnerLoop, MetaPWR, MetaPWTD, OuterLoop
+from paircredit.methods import A2C, HPWR, RGM, InnerLoop, MetaLambda, MetaPWR, MetaPWTD, OuterLoop
 from paircredit.networks import PolicyTable, ValueTable
 from paircredit.training import collect_episodes
 from paircredit.weights import SigmoidTable
@@ -160,7 +160,7 @@ def test_the_credit_that_is_shown_is_the_credit_that_is_given(batch, method_clas
     close(after.policy.parameters.logits, expected_update(batch, logits, credit.advantages))
 
 
-@pytest.mark.parametrize("method_class", [MetaPWR, MetaPWTD])
+@pytest.mark.parametrize("method_class", [MetaPWR, MetaPWTD, MetaLambda, RGM])
 def test_the_judge_is_the_regular_advantage(batch, method_class):
     method = method_class(INNER, OuterLoop(lambda_=0.7))
     learner = with_values(method.init(jax.random.key(5), ENV))

@@ -14,7 +14,7 @@ from paircredit.envs import DagConfig, KeyToDoorConfig, UmbrellaConfig, make_env
 from paircredit.methods import A2C, HPWR, RGM, InnerLoop, OuterLoop, make_method
 from paircredit.methods.rgm import generated_returns
 from paircredit.networks import NetworkSpec, Transformer, TransformerSpec
-from paircredit.networks.transformer import Attention, LayerNorm, sinusoids
+from paircredit.networks.transformer import Attention, Block, LayerNorm, sinusoids
 from paircredit.training import Plan, check_method, collect_episodes, train
 from paircredit.weights import ReturnGenerator
 from tests import oracles
@@ -57,6 +57,13 @@ def episode(batch):
     return one
 
 
+def normed(x, norm: LayerNorm) -> np.ndarray:
+    x = np.asarray(x)
+    away = x - x.mean(axis=1, keepdims=True)
+    narrow = away / np.sqrt((away**2).mean(axis=1, keepdims=True) + 1e-5)
+    return narrow * np.asarray(norm.scale) + np.asarray(norm.shift)
+
+
 class TestNetwork:
     def test_norm_by_hand(self):
         normed = LayerNorm(jnp.array([1.0, 2.0]), jnp.array([0.0, 1.0]))(jnp.array([[1.0, 3.0], [7.0, 7.0]]))
@@ -75,6 +82,27 @@ class TestNetwork:
                 gathered[query, head] = shares / shares.sum() @ values[:2, head]
         expected = gathered @ np.asarray(attention.outwards.weight)
         np.testing.assert_allclose(attention(jnp.asarray(x), jnp.asarray(seen)), expected, rtol=1e-4, atol=1e-5)
+
+    def test_a_block_by_hand(self, x64):
+        """The norms come first, and both parts are added to what they have read."""
+        block = Block.random(jax.random.key(0), LIGHT)
+        norms = [
+            eqx.tree_at(lambda n: (n.scale, n.shift), norm, (norm.scale + 0.1 * k, norm.shift - 0.2 * k))
+            for k, norm in enumerate((block.first_norm, block.second_norm), 1)
+        ]
+        block = eqx.tree_at(lambda b: (b.first_norm, b.second_norm), block, tuple(norms))
+        x, seen = jax.random.normal(jax.random.key(1), (5, 8)), jnp.arange(5) < 4
+        middle = np.asarray(x) + np.asarray(block.attention(jnp.asarray(normed(x, norms[0])), seen))
+        wide = np.maximum(normed(middle, norms[1]) @ block.wide.weight + block.wide.bias, 0)
+        np.testing.assert_allclose(block(x, seen), middle + wide @ block.narrow.weight + block.narrow.bias, rtol=1e-9)
+
+    def test_a_transformer_is_its_blocks_and_a_norm(self, x64):
+        whole = Transformer.random(jax.random.key(0), 5, LIGHT)
+        x, seen = jax.random.normal(jax.random.key(1), (5, 8)), jnp.arange(5) < 4
+        expected = jnp.where(seen[:, None], x + sinusoids(5, 8), 0.0)
+        for block in whole.blocks:
+            expected = block(expected, seen)
+        np.testing.assert_allclose(whole(x, seen), normed(expected, whole.norm), rtol=1e-9)
 
     def test_without_positions_tokens_are_a_set(self):
         """A permutation of the tokens permutes the answers; with positions it changes them."""
@@ -117,6 +145,28 @@ class TestWhatWeightsSee:
         )
         np.testing.assert_array_equal(weights(episode)[:3], weights(dirty)[:3])
         assert np.isfinite(weights(dirty)).all()
+
+    def test_a_weight_is_read_from_the_token_of_its_reward(self, episode, monkeypatch):
+        """Token t holds S_t, A_t and R_t, and the weight of R_t is what the last layer makes of that very token."""
+        network, tokens = generator(scale=1.0), []
+
+        def watched(self, given, seen):
+            del self
+            tokens.append((np.asarray(given), np.asarray(seen)))
+            return given
+
+        monkeypatch.setattr(Transformer, "__call__", watched)
+        weights, ((found, seen),) = network(episode), tokens
+        states, (actions, rewards) = episode.observations, map(np.asarray, (episode.actions, episode.rewards))
+        for t in range(4):
+            expected = network.project(network.perception(states[t])[None])[0]
+            if t < 3:  # no action is taken at the end
+                expected = expected + network.beside[actions[t]]
+            if t > 0:
+                expected = expected + rewards[t - 1] * network.beside[-1]
+                np.testing.assert_allclose(weights[t - 1], network.out(expected[None])[0, 0], rtol=1e-5)
+            np.testing.assert_allclose(found[t], expected, rtol=1e-5, atol=1e-6)
+        assert seen.tolist() == [True] * 4 + [False] * 2 and np.ptp(actions[:3]) + np.ptp(rewards[:3]) > 0
 
     def test_padding_has_no_gradient(self, batch):
         dirty = dataclasses.replace(batch, rewards=jnp.where(batch.valid, batch.rewards, jnp.nan))

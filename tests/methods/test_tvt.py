@@ -205,6 +205,22 @@ class TestTransport:
         assert not TRANSPORTING.bonus(replay, trajectory)[:, -2:].any()
         assert not dataclasses.replace(TRANSPORTING, threshold=100.0).bonus(replay, trajectory).any()
 
+    def test_how_far_the_past_begins_is_a_matter_of_the_discount(self, umbrella):
+        """With γ = 0.5 that is two steps back; with 0.99 a hundred, and these episodes are shorter."""
+        _, trajectory, replay, bonus = umbrella
+        patient = replace_dotted(TRANSPORTING, {"inner.discount": 0.99}, "tvt")
+        assert bonus.any() and not patient.bonus(replay, trajectory).any()
+
+    def test_advantages_are_standardised_where_that_is_asked_for(self, umbrella):
+        learner, trajectory, replay, _ = umbrella
+        asked = replace_dotted(TRANSPORTING, {"inner.standardise": True}, "tvt")
+        advantages, valid = credit_of(learner, trajectory).advantages, np.asarray(trajectory.valid)
+        narrow = (advantages - advantages[valid].mean()) / advantages[valid].std()
+        losses = [jax.jit(one.loss)(learner.policy.parameters, trajectory) for one in (asked, TRANSPORTING)]
+        policies = [policy_loss(replay.logits[:, :-1], trajectory, given, 0.05) for given in (narrow, advantages)]
+        np.testing.assert_allclose(losses[0] - losses[1], policies[0] - policies[1], rtol=1e-3)
+        assert abs(policies[0] - policies[1]) > 0.01
+
     def test_the_loss_is_the_sum_of_its_parts(self, umbrella):
         learner, trajectory, replay, _ = umbrella
         network, valid = learner.policy.parameters, trajectory.valid
@@ -266,6 +282,11 @@ class TestBeforeAnythingStarts:
         method = dataclasses.replace(TRANSPORTING, memory=dataclasses.replace(SMALL, rows=7))
         with refused("8 steps", "7 rows", "memory.rows"):
             train([method], [UMBRELLA], [0], Plan(updates=1), 1)
+
+    def test_one_perception_for_policy_and_value_is_refused(self):
+        shared = dataclasses.replace(TRANSPORTING, network=dataclasses.replace(NETWORK, shared=True))
+        with refused("network.shared", "apart"):
+            train([shared], [UMBRELLA], [0], Plan(updates=1), 1)
 
     def test_pieces_of_episodes_are_refused(self):
         class Pieces(type(UMBRELLA)):

@@ -37,7 +37,7 @@ def _other_methods(runs: Sequence[Run]) -> tuple[Status, str]:
         f"After {frames / 1e6:.2f} M frames at {CENTRAL.text()} the door rewards are "
         + ", ".join(f"{title(label)} {door[label].mean():.2f}" for label in NEEDED),
         f"RGM is {_place(door)} of {len(NEEDED)} in the door phase" + ("" if third else ", not third"),
-        f"its return is {overall.text('.2f')} above Meta-PWR's",
+        f"its return less Meta-PWR's is {overall.text('.2f')}",
         *(f"{title(label)} {_WORDS[order]} A2C to a door reward of {LEARNED:g}" for label, order in fast.items()),
     ]
     good = third and overall.high < 0 and "holds" not in fast.values()

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from paircredit.bench.measure import Measurement, compile_all, compile_program, measure
 from paircredit.bench.profile import Profile, Share, one_by_one, profile
-from paircredit.envs.registry import make_environment
+from paircredit.envs.registry import environment_config, make_environment
 from paircredit.errors import PaircreditError
 from paircredit.methods import make_method, meta_learn, replace_dotted
 from paircredit.methods.acting import logits_of_policy
@@ -165,9 +165,15 @@ def _per_update(found: Profile, updates: int) -> dict[str, Any]:
 def growth(spec: BenchSpec, axes: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Any]]:
     """Time the whole with one size changed at a time; the sizes of an axis are compiled side by side.
 
+    Everything is looked at before the first is timed.
+
     Args:
         spec: where to start from.
-        axes: `members`, `episodes`, `apple_steps` or `pair_width`, and the values to try.
+        axes: `members`, `episodes`, `apple_steps` or `pair_width`, and the values to try; that of a setting that the
+            environment does not have is left out.
+
+    Raises:
+        PaircreditError: a size cannot be timed.
     """
     change: dict[str, Callable[[int], BenchSpec]] = {
         "members": lambda v: dataclasses.replace(spec, members=v),
@@ -175,10 +181,22 @@ def growth(spec: BenchSpec, axes: Mapping[str, Sequence[int]]) -> Iterator[dict[
         "pair_width": lambda v: _with_method(spec, "network.pair_width", v),
         "apple_steps": lambda v: dataclasses.replace(spec, env_settings={**spec.env_settings, "apple_steps": v}),
     }
+    has_apples = hasattr(environment_config(spec.env), "apple_steps")
+    tried = {
+        axis: {value: change[axis](value) for value in values}
+        for axis, values in axes.items()
+        if has_apples or axis != "apple_steps"
+    }
+    fits = {axis: {v: refuse_what_cannot_be_timed(s) for v, s in specs.items()} for axis, specs in tried.items()}
+    return _grown(spec.repeats, tried, fits)
+
+
+def _grown(
+    repeats: int, tried: Mapping[str, Mapping[int, BenchSpec]], fits: Mapping[str, Mapping[int, tuple[Any, Any]]]
+) -> Iterator[dict[str, Any]]:
     known: dict[tuple[int, ...], dict[str, Any]] = {}  # the sizes to start from are on every axis
-    for axis, values in axes.items():
-        specs = {value: change[axis](value) for value in values}
-        fitting = {value: refuse_what_cannot_be_timed(changed) for value, changed in specs.items()}
+    for axis, specs in tried.items():
+        values, fitting = list(specs), fits[axis]
         sizes = {value: _sizes(specs[value], *fitting[value]) for value in values}
         new = [value for value in values if sizes[value] not in known]
         method, env = max(fitting.values(), key=lambda both: both[0].episodes * both[1].spec.horizon)
@@ -187,7 +205,7 @@ def growth(spec: BenchSpec, axes: Mapping[str, Sequence[int]]) -> Iterator[dict[
             programs = compile_all({str(value): one.whole for value, one in made.items()})
             for value in values:
                 if value in made:
-                    timed = measure(programs[str(value)], spec.repeats)
+                    timed = measure(programs[str(value)], repeats)
                     known[sizes[value]] = _row(specs[value], made[value], timed)
                 yield {"axis": axis, "value": value, **known[sizes[value]]}
 

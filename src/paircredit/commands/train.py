@@ -165,13 +165,14 @@ def _form(numbers: np.ndarray) -> str:
 
 
 def _value_of(flag: str, words: list[str]) -> str | None:
-    """The value of a flag, before anything is parsed."""
+    """The last value of a flag, before anything is parsed."""
+    found = None
     for index, word in enumerate(words):
         if word.startswith(flag + "="):
-            return word.removeprefix(flag + "=")
+            found = word.removeprefix(flag + "=")
         if word == flag and index + 1 < len(words):
-            return words[index + 1]
-    return None
+            found = words[index + 1]
+    return found
 
 
 def _shorten(words: list[str], method: Any) -> list[str]:

@@ -23,7 +23,7 @@ from paircredit.experiments.variants import variants_of
 from paircredit.runs.files import PARTIAL, exists_already, make_folder
 from paircredit.runs.folder import finished_already
 from paircredit.runs.manifest import FORMAT, MANIFEST, first_difference, manifest_bytes, read_manifest
-from paircredit.runs.read import run_folders
+from paircredit.runs.read import refuse_headless_runs, run_folders
 
 EXPERIMENT = "experiment.json"
 """The list of an experiment's runs, in its folder."""
@@ -126,6 +126,7 @@ def runs_to_resume(path: Path) -> list[tuple[RunSpec, Path]]:
         raise PaircreditError(f"There is no folder {path}.")
     if (path / MANIFEST).exists():
         return [_run_to_resume(path)]
+    refuse_headless_runs(path)
     experiments = sorted(file.parent for file in path.rglob(EXPERIMENT) if not file.parent.name.endswith(PARTIAL))
     jobs = [(spec, folder) for folder in experiments for spec in read_experiment(folder).runs]
     jobs += [_run_to_resume(run) for run in run_folders(path) if run.parent not in experiments]

@@ -34,7 +34,7 @@ from paircredit.runs.read import read_arrays, read_run
 from paircredit.runs.trees import tree_sum
 from paircredit.training import Chunk, LoopState, Plan, even_chunks, learns_weights, stack_members, states_like, train
 from paircredit.training.members import refuse_seeds
-from paircredit.training.memory import refuse_batches_too_large, refuse_learners_too_large
+from paircredit.training.memory import enough_memory, refuse_batches_too_large, refuse_learners_too_large
 from paircredit.training.train import refuse_pieces
 from paircredit.weights import FixedTable, SigmoidTable, handcrafted_weights
 
@@ -69,7 +69,8 @@ def run_training(
     # What cannot start is refused before a folder is made.
     refuse_seeds([m.seed for m in members])
     refuse_batches_too_large([m.method for m in members], env)
-    learner = jax.eval_shape(members[0].method.init, jax.random.key(0), env)
+    with enough_memory(len(members), method.episodes, env.spec.horizon):
+        learner = jax.eval_shape(members[0].method.init, jax.random.key(0), env)
     tables = isinstance(learner.policy.parameters, PolicyTable)
     exact = spec.protocol == "online" and hasattr(env, "model") and tables
     plan = Plan(

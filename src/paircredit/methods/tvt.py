@@ -22,6 +22,7 @@ from paircredit.methods.memory_losses import (
 )
 from paircredit.methods.policy_gradient import over_steps
 from paircredit.networks import MemorySpec, NetworkSpec, ReconstructiveMemory
+from paircredit.networks.build import refuse_sharing
 from paircredit.networks.reconstructive_memory import RecurrentState, Thought
 from paircredit.types import PyTree, Trajectory
 from paircredit.weights import exponential_weights
@@ -96,6 +97,7 @@ class TVT(eqx.Module):
         Raises:
             PaircreditError: the memory is too small for the environment's episodes.
         """
+        refuse_sharing(self.network)
         network = ReconstructiveMemory.random(key, env.spec, self.network, self.memory, self.inner.initial_scale)
         return TVTLearner(self.inner.trained_policy(network))
 

@@ -34,12 +34,17 @@ def perception_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec) -> 
     return perception_of(key, spec.observation, network)
 
 
-def policy_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale: float) -> Any:
-    """A policy close to uniform: a table of logits of deviation `scale`, or a network whose last layer is so scaled."""
+def refuse_sharing(network: NetworkSpec) -> None:
+    """Refuse one perception module for policy and value, on behalf of methods that have no use for it."""
     if network.shared:
         raise PaircreditError(
             "network.shared is for A2C-RR, A2C and Meta-PWTD; the other methods keep policy and value networks apart."
         )
+
+
+def policy_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale: float) -> Any:
+    """A policy close to uniform: a table of logits of deviation `scale`, or a network whose last layer is so scaled."""
+    refuse_sharing(network)
     if not isinstance(spec.observation, Discrete):
         return PolicyNetwork.random(key, spec.observation, network, spec.num_actions, scale)
     return PolicyTable.random(key, num_states(spec), spec.num_actions, scale)

@@ -84,8 +84,8 @@ class Run:
             raise PaircreditError(f"{path} cannot be read: {error.strerror}.") from error
         if hashlib.sha256(content).hexdigest() != expected["sha256"]:
             raise PaircreditError(
-                f"{path} is damaged: its {len(content)} bytes are not the {expected['bytes']} that were written, by "
-                "their SHA-256 sum. Remove the run's folder and give the command that made it again."
+                f"{path} is damaged: {_what_differs(len(content), expected['bytes'])} Remove the run's folder and give "
+                "the command that made it again."
             )
         return content
 
@@ -120,13 +120,28 @@ def find_runs(folder: Path) -> list[Run]:
         raise PaircreditError(
             f"There are no runs in {folder}; make some with `paircredit reproduce` or `paircredit train`."
         )
+    refuse_headless_runs(folder)
+    return [read_run(path) for path in paths]
+
+
+def refuse_headless_runs(folder: Path) -> None:
+    """Nothing in or below a folder is passed over because it has lost its manifest.
+
+    Raises:
+        PaircreditError: there is such a run.
+    """
     headless = [path.parent for path in sorted(folder.rglob(METRICS)) if not (path.parent / MANIFEST).exists()]
     if headless:
         raise PaircreditError(
             f"{headless[0]} has a {METRICS} and no {MANIFEST}, so that nobody can tell what it is; put the one back, "
             "or remove the folder."
         )
-    return [read_run(path) for path in paths]
+
+
+def _what_differs(found: int, written: int) -> str:
+    if found == written:
+        return f"its {found} bytes have another SHA-256 sum than those that were written."
+    return f"it has {found} bytes, and {written} were written."
 
 
 def run_folders(folder: Path) -> list[Path]:
