@@ -13,6 +13,8 @@ from paircredit.bench import BenchSpec, Measurement, bench, compile_all, growth,
 from paircredit.bench.measure import Program
 from paircredit.bench.profile import Profile
 from paircredit.cli import main
+from paircredit.envs import make_environment
+from paircredit.methods import preset_environment
 from tests.sentences import refused
 
 TINY = BenchSpec(
@@ -78,6 +80,12 @@ def test_growth_times_no_size_twice(monkeypatch, traced):
     rows = list(growth(TINY, {"members": (1, 2), "episodes": (2, 3), "apple_steps": (2,)}))
     assert [(row["axis"], row["value"]) for row in rows][1:3] == [("members", 2), ("episodes", 2)]
     assert [row["number"] for row in rows] == [1, 2, 2, 3, 4], "two members of two episodes are where it starts from"
+
+
+def test_a_preset_is_also_one_of_the_environment():
+    _, env = training_speed.refuse_what_cannot_be_timed(BenchSpec(env="key-to-door", preset="small", members=1))
+    expected = make_environment("key-to-door", **preset_environment("small", "key-to-door"))
+    assert (env.colours == expected.colours).all() and (env.colours != make_environment("key-to-door").colours).any()
 
 
 def test_nothing_to_time_is_refused():

@@ -222,6 +222,13 @@ def test_what_has_no_single_episodes_cannot_be_logged(tmp_path):
         bsuite_logs(other)
 
 
+def test_what_was_made_with_resets_cannot_be_logged(tmp_path):
+    write_regrets(tmp_path, "a2c", "catch", 10.0, numbers=[0])
+    (run,) = find_runs(tmp_path)
+    with refused("made with resets", "online protocol"):
+        bsuite_logs(dataclasses.replace(run, manifest=run.manifest | {"spec": run.spec | {"protocol": "reset"}}))
+
+
 def test_a_shorter_task_has_no_place_in_the_logs_and_padding_makes_no_other(tmp_path):
     write_regrets(tmp_path, "a2c", "umbrella_length", 10.0, numbers=[13])
     (run,) = find_runs(tmp_path)

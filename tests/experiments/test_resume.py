@@ -269,3 +269,10 @@ def test_twenty_kills_at_random_moments(tmp_path: Path) -> None:
         assert len(one.files) > 5
         for name in one.files:
             np.testing.assert_array_equal(one[name], other[name])
+
+
+def test_a_run_that_has_lost_its_manifest_is_not_passed_over(tmp_path, run_cli):
+    (tmp_path / "lost").mkdir()
+    (tmp_path / "lost" / "metrics.jsonl").write_text("{}\n")
+    code, _, error = run_cli("resume", tmp_path)
+    assert code == 2 and "lost has a metrics.jsonl and no manifest.json" in error

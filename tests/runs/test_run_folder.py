@@ -2,6 +2,8 @@
 
 import json
 import os
+import sys
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from paircredit.errors import PaircreditError
 from paircredit.runs import RunWriter, find_runs, read_run, write_file
 from paircredit.runs.manifest import manifest_bytes
+from paircredit.runs.provenance import provenance
 from paircredit.runs.query import query_metrics
 from tests.sentences import refused
 
@@ -154,3 +157,12 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyt
 def test_the_manifest_is_plain_json(run: Path) -> None:
     manifest = json.loads((run / "manifest.json").read_text())
     assert manifest["files"]["metrics.jsonl"]["bytes"] == (run / "metrics.jsonl").stat().st_size
+
+
+def test_versions_of_what_environments_are_made_of_are_on_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pgx", None)  # as if imported
+    monkeypatch.setattr(metadata, "version", lambda package: f"{package} 1.0")
+    versions = provenance()["versions"]
+    assert versions["pgx"] == "pgx 1.0" and versions["jax"] == "jax 1.0"
+    monkeypatch.delitem(sys.modules, "pgx")
+    assert "pgx" not in provenance()["versions"]

@@ -138,3 +138,9 @@ def test_seeds_that_would_repeat_the_draws_of_others_are_refused():
     with refused("The seed -1 is too small"):  # which would be 2³² − 1
         member_keys([-1, 2**32 - 1])
     assert len(np.unique(jax.random.key_data(member_keys([0, 1, 2**32 - 1])), axis=0)) == 3
+
+
+def test_keys_are_those_of_the_seeds():
+    seeds = [0, 7, 2**31, 2**32 - 1]
+    expected = [jax.random.key_data(jax.random.key(seed)) for seed in seeds]
+    np.testing.assert_array_equal(jax.random.key_data(member_keys(seeds)), expected)

@@ -71,6 +71,11 @@ def write_bsuite_logs(runs: Sequence[Run], folder: Path) -> list[Path]:
 
 def bsuite_logs(run: Run) -> dict[str, bytes]:
     """The logs of one run: names such as `a2c/0/bsuite_id_-_catch-0.csv`, and their contents."""
+    if run.spec["protocol"] != "online":
+        raise PaircreditError(
+            f"The run {run.path} was made with resets, between which episodes are not recorded; bsuite's logs need the "
+            "online protocol."
+        )
     _refuse_other_tasks(run)
     rows = member_rows(run, [*_RECORDED, *(["bsuite_id"] if run.spec.get("variants") else [])])
     edges = episode_edges(run, rows)

@@ -212,8 +212,10 @@ def member_rows(run: Run, names: Sequence[str]) -> dict[str, np.ndarray]:
     columns = ", ".join(f'"{name}"' for name in ("member", "seed", "update", "episodes", *names))
     rows: dict[str, Any] = query_metrics([run], f"SELECT {columns} FROM metrics ORDER BY member, update")
     members = len(np.unique(rows["member"]))
-    if len(rows["member"]) % members or len(rows["member"]) // members < 2:
-        raise PaircreditError(f"The members of {run.path} have not all recorded the same points, or only one.")
+    if len(rows["member"]) % members:
+        raise PaircreditError(f"The members of {run.path} have not all recorded the same points.")
+    if len(rows["member"]) // members < 2:
+        raise PaircreditError(f"The run {run.path} is too short: it has recorded only one point.")
     return {name: np.asarray(column).reshape(members, -1) for name, column in rows.items()}
 
 

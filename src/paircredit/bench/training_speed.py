@@ -17,7 +17,7 @@ from paircredit.bench.measure import Measurement, compile_all, compile_program, 
 from paircredit.bench.profile import Profile, Share, one_by_one, profile
 from paircredit.envs.registry import environment_config, make_environment
 from paircredit.errors import PaircreditError
-from paircredit.methods import make_method, meta_learn, replace_dotted
+from paircredit.methods import make_method, meta_learn, preset_environment, replace_dotted
 from paircredit.methods.acting import logits_of_policy
 from paircredit.training.loop import Plan, chunk, learns_weights, start_members
 from paircredit.training.members import member_keys, stack_members
@@ -82,7 +82,7 @@ def refuse_what_cannot_be_timed(spec: BenchSpec) -> tuple[Any, Any]:
     """
     if spec.members < 1 or spec.updates < 1 or spec.repeats < 1:
         raise PaircreditError("Members, updates and repeats must be at least 1.")
-    env: Any = make_environment(spec.env, **spec.env_settings)
+    env: Any = make_environment(spec.env, **{**preset_environment(spec.preset, spec.env), **spec.env_settings})
     method: Any = replace_dotted(make_method(spec.method, spec.preset, spec.env), spec.method_settings, spec.method)
     refuse_pieces([method], [env], "online")
     refuse_batches_too_large([method] * spec.members, env)

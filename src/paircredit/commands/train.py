@@ -48,7 +48,7 @@ class TrainOptions:
 
 def run(words: list[str]) -> int:
     """The command."""
-    from paircredit.envs import environment_config
+    from paircredit.envs import environment_config, environments
     from paircredit.experiments.spec import TrainingSpec
     from paircredit.methods import make_method, preset_environment, preset_training
 
@@ -86,9 +86,8 @@ def run(words: list[str]) -> int:
         if number > most:
             raise PaircreditError(f"--{name} is {number}, but must be at most {most:,}.")
     env = options.env.build()
-    game: Any = getattr(options.env, "game", None)
-    if game != getattr(default_env, "game", None):
-        family = env_name.split("/")[0]
+    game, family = getattr(options.env, "game", None), env_name.split("/")[0]
+    if game != getattr(default_env, "game", None) and f"{family}/{game}" in environments():
         raise PaircreditError(f"The game is a part of the name: paircredit train {family}/{game} {method_name}.")
     batches = 1 if options.protocol == "online" else options.inner_updates + 1
     per_update = options.method.inner.episodes * batches * env.spec.horizon * env.spec.frames_per_step

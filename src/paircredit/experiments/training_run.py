@@ -229,8 +229,7 @@ def _members_of_variant(
         raise PaircreditError(f"There is no file or folder {source} to take pair weights from.")
     if learns_weights(method) and not _has_table(method, env):
         raise PaircreditError(
-            f"{spec.method} has no table of pair weights on {spec.env} that the one in {spec.weights_from} could "
-            "start; h-pwr can use it."
+            f"{spec.method} has no table of pair weights on {spec.env} that the one in {spec.weights_from} could start."
         )
     tables = load_weights(source, table_size(env.spec))
     members = []

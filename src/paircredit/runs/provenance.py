@@ -6,6 +6,7 @@ import functools
 import os
 import platform
 import subprocess
+import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -14,17 +15,18 @@ import jax
 import paircredit
 
 PACKAGES = ("jax", "jaxlib", "numpy", "equinox")
+OF_ENVIRONMENTS = {"ale_py": "ale-py", "gymnasium": "gymnasium", "pgx": "pgx", "bsuite": "bsuite"}
+"""Modules that some environments are made of, and what their packages are called."""
 
 
-@functools.cache
 def provenance() -> dict[str, object]:
-    """What somebody needs to know to get the same numbers."""
-    device = jax.devices()[0]
+    """What somebody needs to know to get the same numbers; versions also of what environments have imported so far."""
+    device, imported = jax.devices()[0], [name for module, name in OF_ENVIRONMENTS.items() if module in sys.modules]
     return {
         "paircredit": paircredit.__version__,
         "commit": _commit(),
         "python": platform.python_version(),
-        "versions": {package: metadata.version(package) for package in PACKAGES},
+        "versions": {package: metadata.version(package) for package in (*PACKAGES, *imported)},
         "device": {
             "platform": device.platform,
             "kind": device.device_kind,
@@ -35,6 +37,7 @@ def provenance() -> dict[str, object]:
     }
 
 
+@functools.cache
 def _commit() -> str:
     """The commit the package runs from, with `+changes` where the tree differs from it.
 

@@ -50,7 +50,7 @@ def refuse_seeds(seeds: Sequence[int]) -> None:
 def member_keys(seeds: Sequence[int]) -> Key[Array, " M"]:
     """One generator per seed; a member's draws do not depend on who trains beside it."""
     refuse_seeds(seeds)
-    return jnp.stack([jax.random.key(seed) for seed in seeds])
+    return jax.vmap(jax.random.key)(np.asarray(seeds, dtype=np.uint32))
 
 
 def _stack(*leaves: Any) -> Array:
