@@ -31,7 +31,9 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 """By the annotation of a field; fields with other annotations are not looked at."""
 
 _RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    **dict.fromkeys(("discount", "lambda_", "mix", "initial_lambda"), (lambda x: 0 <= x <= 1, "lie between 0 and 1")),
+    **dict.fromkeys(
+        ("discount", "lambda_", "value_lambda", "mix", "initial_lambda"), (lambda x: 0 <= x <= 1, "lie between 0 and 1")
+    ),
     **dict.fromkeys(
         ("first_moment_decay", "second_moment_decay"), (lambda x: 0 <= x < 1, "be at least 0 and less than 1")
     ),

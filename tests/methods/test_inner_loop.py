@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.methods import InnerLoop, Trained
+from paircredit.estimators import lambda_advantages
+from paircredit.methods import InnerLoop, Trained, make_method
 from paircredit.networks import PolicyTable, ValueTable
 from paircredit.types import Trajectory
 
@@ -36,6 +37,29 @@ def test_regular_returns_continue_a_cut_episode_with_the_value_of_its_final_obse
     expected = [[1 + 2 / 2 + 4 / 4, 2 + 4 / 2, 4], [3.25, 4.5, 9.0], [5, 0, 0]]
     values = VALUES.values[BATCH.observations]
     np.testing.assert_allclose(InnerLoop(discount=0.5).regular_returns(values, BATCH), expected)
+
+
+def test_a_value_may_follow_lambda_returns():
+    """G = r + γ[(1 − λ) v' + λ G'], and v' in place of G' where an episode was cut."""
+    values = VALUES.values[BATCH.observations]
+    # First episode: 4; 2 + (0.75·10 + 0.25·4)/2 with v(0) = 10 behind it; 1 + (0.75·20 + 0.25·6.25)/2.
+    first = [1 + (15 + 0.25 * 6.25) / 2, 6.25, 4.0]
+    # Second: −1 + 20/2; 0 + (0.75·10 + 0.25·9)/2; 1 + (0.75·20 + 0.25·4.875)/2.
+    second = [1 + (15 + 0.25 * 4.875) / 2, 4.875, 9.0]
+    found = InnerLoop(discount=0.5, value_lambda=0.25).regular_returns(values, BATCH)
+    np.testing.assert_allclose(found, [first, second, [5, 0, 0]])
+
+
+def test_they_are_those_of_a2c():
+    """On Atari, where Meta-PWTD's inner loop is set as A2C."""
+    inner, values = InnerLoop(discount=0.5, value_lambda=0.25), VALUES.values[BATCH.observations]
+    advantages = jax.vmap(lambda_advantages, in_axes=(0, 0, 0, None, 0))(
+        BATCH.rewards, values, inner.discounts(BATCH), 0.25, BATCH.valid
+    )
+    expected = np.where(BATCH.valid, advantages + values[:, :-1], 0.0)
+    np.testing.assert_allclose(inner.regular_returns(values, BATCH), expected)
+    assert make_method("meta-pwtd", "paper", "atari/pong").inner.value_lambda == 0.95
+    assert make_method("a2c", "paper", "atari/pong").lambda_ == 0.95
 
 
 class TestPrepare:

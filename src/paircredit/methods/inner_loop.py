@@ -57,6 +57,9 @@ class InnerLoop(eqx.Module):
     """Largest global norm of a gradient; none on the DAG (paper: 0.5 on Atari)."""
     value_cost: float = 0.5
     """Weight of the squared error of the values, where they are trained together with the policy (paper, Atari)."""
+    value_lambda: float = 1.0
+    """λ of the return that the value function of the regular return follows, where a method has no λ of its own (paper:
+    on Atari the inner loop is set as A2C, whose λ is 0.95)."""
     initial_scale: float = 0.01
     """Deviation of the initial policy logits (the paper says random; our choice, see docs/reproduction.md)."""
     episodes: int = eqx.field(static=True, default=8)
@@ -116,10 +119,14 @@ class InnerLoop(eqx.Module):
         return jnp.where(trajectory.terminated, 0.0, jnp.asarray(self.discount, dtype=trajectory.rewards.dtype))
 
     def regular_returns(self, values: Float[Array, "B T_plus_1"], trajectory: Trajectory) -> Float[Array, "B T"]:
-        """Monte Carlo returns; an episode that was cut is continued by the value of its final observation."""
+        """λ-returns with `value_lambda`, which is 1 for Monte Carlo returns.
+
+        An episode that was cut is continued by the value of its final observation.
+        """
         discounts = self.discounts(trajectory)
-        bootstrap = jnp.where(trajectory.truncated, discounts * values[:, 1:], 0.0)
-        return jax.vmap(discounted_returns)(trajectory.rewards + bootstrap, discounts, trajectory.valid)
+        lambda_ = jnp.asarray(self.value_lambda, dtype=discounts.dtype)
+        bootstrap = jnp.where(trajectory.truncated, 1.0, 1.0 - lambda_) * discounts * values[:, 1:]
+        return jax.vmap(discounted_returns)(trajectory.rewards + bootstrap, lambda_ * discounts, trajectory.valid)
 
     def prepare(
         self, advantages: Float[Array, "B T"], trajectory: Trajectory, statistics_of: Array | None = None

@@ -127,6 +127,7 @@ _ATARI_PAPER: Settings = {
     "a2c:lambda_": 0.95,
     "a2c:network.shared": True,
     "meta-pwtd:network.shared": True,
+    "meta-pwtd:inner.value_lambda": 0.95,
     "a2c-rr:lambda_": 0.95,
     "a2c-rr:network.shared": True,
     "a2c-rr:mixing": "quality",

@@ -30,7 +30,7 @@ BOUNDS = {
 
 @dataclasses.dataclass(frozen=True)
 class AtariConfig:
-    """An Atari game, in pieces. Defaults are those of the old baselines (NoFrameskip-v4), which the paper follows."""
+    """An Atari game, in pieces. Defaults are those of the old baselines (NoFrameskip-v4), but for no-ops and fire."""
 
     game: str = "pong"
     """Name of the game, as in ms_pacman."""
