@@ -42,6 +42,9 @@ def test_train_writes_a_run_and_says_where(run_cli, tmp_path: Path) -> None:
     run = read_run(out)
     assert run.spec["method_settings"] == {"inner.learning_rate": 0.03, "outer.clip_norm": 0.25}
     assert run.spec["updates"] == 50
+    settings = run.manifest["settings"]
+    assert settings["env"]["depth"] == 4 and settings["method"]["inner"]["learning_rate"] == 0.03
+    assert settings["method"]["outer"]["lambda_"] == 1.0, "defaults are on record as well"
     assert {row["seed"] for row in run.metrics()} == {0, 1}
     assert run.arrays()["weights"].shape == (2, 10, 10)
 

@@ -30,7 +30,8 @@ def bench_hosted(spec: BenchSpec) -> dict[str, Any]:
     Returns:
         Numbers for a table and for JSON. Steps per second of the emulators alone and while training, and the share of
         the one in the other, which is how busy the emulators are; how busy the device is, by what its programs take
-        when nothing else runs; and where the groups' threads waited.
+        when nothing else runs (None on a CPU, whose cores the emulators use as well); and where the groups' threads
+        waited.
     """
     method, env = refuse_what_cannot_be_timed(spec)
     methods, plan = [method] * spec.members, Plan(updates=spec.updates)
@@ -68,7 +69,7 @@ def bench_hosted(spec: BenchSpec) -> dict[str, Any]:
         "emulators_busy": statistics.median([a / t for a, t in zip(alone, training, strict=True)]),
         "device_seconds": device,
         "devices": devices,
-        "device_busy": sum(device.values()) / per_update / devices,
+        "device_busy": sum(device.values()) / per_update / devices if jax.default_backend() != "cpu" else None,
         "threads_wait_for_emulators": sum(w.emulators for w in waiting) / sum(w.all for w in waiting),
         "threads_wait_for_device": sum(w.device for w in waiting) / sum(w.all for w in waiting),
         "start_seconds": started,

@@ -144,7 +144,8 @@ def _on_the_host(options: BenchOptions, specs: Sequence[Any]) -> int:
         print(
             f"{row['method']:<11} {row['members']:>7} {row['groups']:>6} {1e3 * row['seconds_per_update']:10.1f} "
             f"{row['steps_per_second']:10,.0f} {row['emulators_alone_steps_per_second']:17,.0f} "
-            f"{row['emulators_busy']:10.0%} {row['device_busy']:12.0%}",
+            f"{row['emulators_busy']:10.0%} "
+            + ("           –" if row["device_busy"] is None else f"{row['device_busy']:12.0%}"),
             flush=True,
         )
     print(f"A step is {rows[0]['frames_per_second'] / rows[0]['steps_per_second']:.0f} frames.")

@@ -17,7 +17,7 @@ from paircredit.envs.bsuite import logged_episodes
 from paircredit.envs.dag import layers
 from paircredit.envs.hosted import is_hosted
 from paircredit.envs.protocol import Discrete, Environment, EnvSpec, Pixels
-from paircredit.envs.registry import make_environment
+from paircredit.envs.registry import environment_config, make_environment
 from paircredit.errors import PaircreditError
 from paircredit.experiments.learners import first_parameters
 from paircredit.experiments.progress import Progress
@@ -99,6 +99,10 @@ def run_training(
         inputs=tree_sum((stack_members(methods), stack_members(envs), plan.updates)),
         like=lambda: states_like(methods, envs, seeds, plan, weights),
         not_exact=NEW_GAMES if is_hosted(env) else "",
+        settings={
+            "env": _settings_of(environment_config(spec.env, **spec.env_settings)),
+            "method": _settings_of(method),
+        },
     ) as writer:
         go_on = (writer.resumed.position.updates, writer.resumed.state) if writer.resumed else None
         snapshots = _snapshots_of(writer.resumed.kept) if writer.resumed else []
@@ -125,6 +129,18 @@ def run_training(
             None if tables else first_parameters(state.learner),  # tables are among the arrays
         )
     progress.end(spec.name)
+
+
+def _settings_of(thing: Any) -> dict[str, Any]:
+    """Names and values of a dataclass and of those within it, as JSON; what is no plain value is left out."""
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(thing):
+        value = getattr(thing, field.name)
+        if dataclasses.is_dataclass(value):
+            found[field.name] = _settings_of(value)
+        elif value is None or isinstance(value, bool | int | float | str | tuple):
+            found[field.name] = value
+    return found
 
 
 @dataclasses.dataclass(frozen=True)

@@ -83,6 +83,7 @@ class RunWriter:
         inputs: str = "",
         like: Callable[[], PyTree] | None = None,
         not_exact: str = "",
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         """Make the folder and say in it what is about to run; or go on with the same run, left unfinished.
 
@@ -95,6 +96,7 @@ class RunWriter:
             like: makes a tree of the structure of the states in checkpoints; without it the run starts over.
             not_exact: why the run, if it goes on, is not the one that it would have been without a stop; it is put on
                 record in the manifest and in the notes.
+            settings: all settings as they were, also those that the spec leaves to defaults: for the record only.
 
         Raises:
             PaircreditError: the folder holds something else, is being written, or none of its checkpoints can be used.
@@ -122,6 +124,7 @@ class RunWriter:
             "status": "running",
             "started": _now(),
             "provenance": provenance(),
+            **({} if settings is None else {"settings": dict(settings)}),
         }
         make_folder(path, {MANIFEST: manifest_bytes(self._manifest)})
         self._lock = FolderLock(path)
