@@ -241,6 +241,26 @@ class TestPrediction:
         np.testing.assert_allclose(hundredfold, 100 * g, rtol=1e-2, atol=1e-3)
         np.testing.assert_array_equal(prediction.factor(jnp.asarray(0.0)), 1.0)
 
+    def test_tenths(self, dag):
+        learner, trajectory = dag
+        plain, tenths = SMALL, dataclasses.replace(SMALL, scaling="ten")
+        one, ten = (p.predictions(learner.predictor.parameters, trajectory, jnp.asarray(3.0)) for p in (plain, tenths))
+        np.testing.assert_allclose(ten, 10 * one, rtol=1e-5)
+
+    def test_one_module_looks_at_frame_and_change(self):
+        """Then both see alike: the features of a first frame, whose change is the whole frame, come twice."""
+        acting = method(**{"prediction.one_module": True, "prediction.first_change": "whole"})
+        own = acting.init(jax.random.key(0), DAG).predictor.parameters
+        two = method(**{"prediction.first_change": "whole"}).init(jax.random.key(0), DAG).predictor.parameters
+        assert own.frame is None and own.joined.weight.shape == two.joined.weight.shape
+        half = own.joined.weight.shape[0] // 2
+        moved = own.joined.weight.at[:half].add(0.3).at[half:].add(-0.3)
+        other = dataclasses.replace(own, joined=dataclasses.replace(own.joined, weight=moved))
+        states, actions = jnp.array([3, 5]), jnp.array([0, 1])
+        before, after = own.steps(states, actions), other.steps(states, actions)
+        np.testing.assert_allclose(before[0], after[0], rtol=1e-4, atol=1e-5)
+        assert not np.allclose(before[1], after[1], atol=1e-3)
+
     def test_the_largest_return_is_remembered(self, dag):
         learner, trajectory = dag
         returns = np.abs(trajectory.rewards.sum(axis=1))

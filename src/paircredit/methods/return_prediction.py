@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import equinox as eqx
 import jax
@@ -20,7 +20,7 @@ from paircredit.networks import NetworkSpec
 from paircredit.networks.redistribution import CellStart, FirstChange, Inputs, ReturnPredictor
 from paircredit.types import PyTree, Trajectory
 
-Scaling = Literal["none", "largest"]
+Scaling = Literal["none", "largest", "ten"]
 SCALED_RETURN = 10.0
 """What the largest return becomes where returns are scaled (paper, Atari appendix)."""
 JUDGED = 40
@@ -68,10 +68,13 @@ class ReturnPrediction(eqx.Module):
     """How the cell starts (the paper does not say; as in RUDDER's demonstration)."""
     inputs: Inputs = eqx.field(static=True, default="both")
     """What it sees beside the action: frame and change of frame (paper, KtD), or the `change` alone (paper, Atari)."""
+    one_module: bool = eqx.field(static=True, default=False)
+    """Whether one perception module looks at frame and change, or each has its own (the paper does not say)."""
     first_change: FirstChange = eqx.field(static=True, default="zero")
     """What has changed at the first step: nothing, or all of the frame (the paper does not say)."""
     scaling: Scaling = eqx.field(static=True, default="none")
-    """Whether returns are learned as they are, or with the largest seen as 10 (paper: the latter on Atari)."""
+    """Whether returns are learned as they are, with the largest seen as 10 (paper, Atari), or as tenths (RUDDER's
+    demonstration)."""
     chunk: int | None = eqx.field(static=True, default=None)
     """No gradient passes from one piece of so many steps to the one before (paper: 128 on Atari)."""
     steps: int = eqx.field(static=True, default=512)
@@ -93,8 +96,8 @@ class ReturnPrediction(eqx.Module):
                 f"A replay buffer of {self.capacity} episodes (prediction.capacity) cannot hold the {episodes} of one "
                 "update (inner.episodes); make it at least as large."
             )
-        if self.scaling not in ("none", "largest"):
-            raise unknown_name("scaling of returns", self.scaling, ("none", "largest"))
+        if self.scaling not in get_args(Scaling):
+            raise unknown_name("scaling of returns", self.scaling, get_args(Scaling))
 
     @property
     def optimiser(self) -> Optimiser:
@@ -110,7 +113,7 @@ class ReturnPrediction(eqx.Module):
     def predictor(self, key: Key[Array, ""], env: Environment, network: NetworkSpec) -> ReturnPredictor:
         """A predictor at its start."""
         return ReturnPredictor.random(
-            key, env.spec, network, self.width, self.cells, self.start, self.first_change, self.inputs
+            key, env.spec, network, self.width, self.cells, self.start, self.first_change, self.inputs, self.one_module
         )
 
     def init(self, key: Key[Array, ""], env: Environment, network: NetworkSpec) -> Trained:
@@ -124,6 +127,8 @@ class ReturnPrediction(eqx.Module):
         """What returns are multiplied by for the predictor, given the largest that was seen."""
         if self.scaling == "none":
             return jnp.ones_like(largest)
+        if self.scaling == "ten":
+            return jnp.full_like(largest, 0.1)
         return SCALED_RETURN / jnp.where(largest > 0, largest, SCALED_RETURN)
 
     def predictions(

@@ -113,7 +113,7 @@ class ReturnPredictor(eqx.Module):
     (Paper, KtD appendix.) Because the last layer is linear and the cell only adds, the difference of two predictions
     in a row is what the step between them added. The actions have a matrix of their own where they join: the sum is
     that of one layer on everything, and no matrix has an odd number of rows. Without the frame (paper, Atari appendix)
-    `frame` is None. Of frames that are stacked it sees the newest.
+    `frame` is None, and also where one module looks at both. Of frames that are stacked it sees the newest.
     """
 
     frame: Any | None
@@ -123,6 +123,7 @@ class ReturnPredictor(eqx.Module):
     cell: AdditiveCell
     head: Dense
     first_change: FirstChange = eqx.field(static=True)
+    sees_frame: bool = eqx.field(static=True)
     channels: int | None = eqx.field(static=True, default=None)
 
     @classmethod
@@ -136,6 +137,7 @@ class ReturnPredictor(eqx.Module):
         start: CellStart = "closed",
         first_change: FirstChange = "zero",
         inputs: Inputs = "both",
+        one_module: bool = False,
     ) -> ReturnPredictor:
         """A predictor at its start.
 
@@ -148,6 +150,7 @@ class ReturnPredictor(eqx.Module):
             start: of the cell.
             first_change: what has changed at the first step: nothing, or all of the frame.
             inputs: frame and change of frame, or the `change` alone; the action joins either.
+            one_module: the same parameters for frame and change.
         """
         if first_change not in ("zero", "whole"):
             raise unknown_name("first change", first_change, ("zero", "whole"))
@@ -160,13 +163,14 @@ class ReturnPredictor(eqx.Module):
         features = (2 if inputs == "both" else 1) * network.trunk[1]
         joined = Dense.random(keys[2], features + spec.num_actions, width)
         return cls(
-            frame=perception_for(keys[0], spec, network) if inputs == "both" else None,
+            frame=perception_for(keys[0], spec, network) if inputs == "both" and not one_module else None,
             change=perception_for(keys[1], spec, network),
             joined=Dense(joined.weight[:features], joined.bias),
             actions=joined.weight[features:],
             cell=AdditiveCell.random(keys[3], width, cells, start),
             head=Dense.random(keys[4], cells, 1),
             first_change=first_change,
+            sees_frame=inputs == "both",
             channels=channels,
         )
 
@@ -191,8 +195,9 @@ class ReturnPredictor(eqx.Module):
 
     def _joined(self, observations: PyTree, changes: Array, actions: Array) -> Array:
         seen = changes
-        if self.frame is not None:
-            seen = jnp.concatenate([jax.vmap(self.frame)(observations), changes], axis=1)
+        if self.sees_frame:
+            look = self.change if self.frame is None else self.frame
+            seen = jnp.concatenate([jax.vmap(look)(observations), changes], axis=1)
         taken = jax.nn.one_hot(actions, self.actions.shape[0], dtype=self.actions.dtype)
         return jax.nn.relu(self.joined(seen) + taken @ self.actions)
 
