@@ -79,6 +79,15 @@ def test_b1_fails_where_another_method_is_lower(changed):
     assert "5 of 6 domains, −30 % in catch scale" in text
 
 
+@pytest.mark.parametrize("method, status", [("a2c", "fails"), ("meta-pwr", "holds")])
+def test_other_entropy_costs_count_for_both_sides(runs, tmp_path, method, status):
+    tags = {"role": "bsuite", "label": f"{method}, entropy 0.025", "domain": "catch_scale"}
+    low = 0.7 * PAPER["catch_scale"]["meta-pwtd"]
+    write_regrets(tmp_path, method, "catch_scale", low, numbers=range(5), name="changed", tags=tags)
+    found, text = verdict([*runs, *find_runs(tmp_path)])
+    assert found == status and f"{'A2C' if method == 'a2c' else 'Meta-PWR'}, entropy 0.025 33,739 [" in text
+
+
 def test_catch_does_not_count(changed):
     assert verdict(changed(catch__a2c=0.5))[0] == "holds"
 

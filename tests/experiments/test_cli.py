@@ -142,6 +142,7 @@ BAD = [
     (["train", "dag", "h-pwr", "--weights", "nowhere.npz"], "There is no file or folder .*nowhere.npz"),
     (["reproduce", "dga", "--out", "x"], "no experiment called 'dga'. Did you mean 'dag'"),
     (["reproduce", "dag", "--scale", "papper", "--out", "x"], "no scale of dag called 'papper'. Did you mean 'paper'"),
+    (["reproduce", "bsuite", "--out", "x", "--only", "catch-a2"], "no run of bsuite at scale short called 'catch-a2'"),
     (["claims", "nowhere"], "no folder nowhere"),
     (["claims", "."], "no runs"),
     (["report", ".", "--out", "x.html"], "no runs"),

@@ -1,7 +1,9 @@
 """A whole (small) reproduction: what is compiled, what is written, what it says."""
 
 import dataclasses
+import importlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,11 +14,14 @@ from paircredit.envs import make_environment
 from paircredit.errors import PaircreditError
 from paircredit.experiments import TrainingSpec, make_experiment, reproduce
 from paircredit.experiments.progress import Silent
+from paircredit.experiments.reproduce import read_experiment
 from paircredit.experiments.spec import SCALES
 from paircredit.experiments.training_run import load_weights, masked_optimal_values, replace_dotted, run_training
 from paircredit.methods import make_method
 from paircredit.runs import find_runs, read_run
 from tests.sentences import refused
+
+making = importlib.import_module("paircredit.experiments.reproduce")  # the package has a function of this name
 
 
 def test_one_program_per_method_and_protocol_and_not_one_per_run(reproduction) -> None:
@@ -36,6 +41,27 @@ def test_the_same_experiment_again_gives_the_same_numbers(reproduction, tmp_path
     spec = next(run for run in make_experiment("dag", "smoke").runs if run.name == name)
     run_training(spec, tmp_path, Silent())
     assert read_run(tmp_path / name).metrics() == read_run(reproduction.folder / "dag" / name).metrics()
+
+
+def test_only_some_runs(tmp_path: Path, monkeypatch) -> None:
+    """Patterns choose, the order stays, and two processes that begin together share the folder."""
+    made: list[str] = []
+    monkeypatch.setattr(making, "run_one", lambda spec, folder, progress: made.append(spec.name))
+    experiment = make_experiment("bsuite", "short")
+    reproduce(experiment, tmp_path / "some", only=["umbrella*a2c", "catch-meta-pwr"])
+    assert made == ["catch-meta-pwr", "umbrella_length-a2c", "umbrella_distract-a2c"]
+    faster = making.make_folder
+
+    def slower(path: Path, files: Any) -> None:
+        faster(path, files)
+        faster(path, files)
+
+    monkeypatch.setattr(making, "make_folder", slower)
+    reproduce(experiment, tmp_path / "together")
+    assert len(made) == 3 + len(experiment.runs) and read_experiment(tmp_path / "together") == experiment
+    with refused("no run of bsuite at scale short called 'nothing*'"):
+        reproduce(experiment, tmp_path / "none", only=["catch-a2c", "nothing*"])
+    assert not (tmp_path / "none").exists()
 
 
 def test_progress_was_told_everything(reproduction) -> None:

@@ -29,6 +29,26 @@ def test_perception_is_two_dense_layers():
     np.testing.assert_array_equal(module.of_change(x, jnp.ones(4)), module(x - 1))
 
 
+def test_padding_does_not_count_as_inputs():
+    """The largest variant of umbrella_distract has no padding; one distractor leaves 4 of 103 numbers."""
+    small, large = (make_environment("bsuite/umbrella_distract", distractors=count).spec for count in (1, 100))
+    assert small.observation == large.observation
+    padded, whole = (perception_of(jax.random.key(0), spec.observation, SMALL) for spec in (small, large))
+    plain = perception_of(jax.random.key(0), Vector(103), SMALL)
+    np.testing.assert_array_equal(whole.first.weight, plain.first.weight)
+    np.testing.assert_allclose(padded.first.weight, np.sqrt(103 / 4) * np.asarray(plain.first.weight), rtol=1e-6)
+    np.testing.assert_array_equal(padded.last.weight, plain.last.weight)
+
+
+def test_members_with_other_paddings_start_with_their_own_scale():
+    """Also in one compiled program, where the number of own inputs is data."""
+    envs = [make_environment("bsuite/umbrella_distract", distractors=count) for count in (1, 100)]
+    method = make_method("a2c", env="bsuite/umbrella_distract")
+    state = train([method] * 2, envs, [0, 0], Plan(updates=1), 0)
+    one, hundred = np.asarray(state.learner.policy.parameters.perception.first.weight)
+    np.testing.assert_allclose(one, np.sqrt(103 / 4) * hundred, rtol=1e-5)
+
+
 def test_policies_and_values_are_networks():
     x = jnp.ones(4)
     assert policy_for(jax.random.key(0), SPEC, SMALL, 1.0)(x).shape == (3,)

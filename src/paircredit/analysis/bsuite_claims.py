@@ -14,12 +14,13 @@ from paircredit.analysis.bsuite_results import (
     regret_difference,
     total_regret,
 )
-from paircredit.analysis.shown import title
+from paircredit.analysis.shown import method_of, title
 from paircredit.analysis.verdicts import LEAST_SEEDS, Claim, Order, Status
 from paircredit.runs.read import Run
 
 OWN = ("meta-pwtd", "meta-pwr")
 COMPARED = ("a2c", "a2c-rr", "rgm")
+"""Methods, whatever is changed about them: what an entropy cost does for one side must be allowed to the other."""
 NEEDED = ("a2c", *OWN)
 """Without these a domain is not judged; the claim is about all methods of the table that were run."""
 EXCEPTION = "catch"
@@ -75,12 +76,20 @@ _REMARKS: dict[Order, str] = {
 
 def _order(methods: Mapping[str, Regrets]) -> Order:
     """Whether the better of the paper's two methods has a lower total regret than the best of the others."""
-    best = _lowest([methods[label] for label in OWN])
-    other = _lowest([methods[label] for label in COMPARED if label in methods])
-    difference = regret_difference(best, other)
+    difference = regret_difference(_lowest(_of(OWN, methods)), _lowest(_of(COMPARED, methods)))
     if difference.low > 0:
         return "contradicted"
     return "holds" if difference.high < 0 else "tie"
+
+
+def _of(names: Sequence[str], methods: Mapping[str, Regrets]) -> list[Regrets]:
+    """What there is of these methods, changed or not, in this order; without what has too few members."""
+    return [
+        regrets
+        for name in names
+        for label, regrets in methods.items()
+        if method_of(label) == name and len(regrets.seeds) >= LEAST_SEEDS
+    ]
 
 
 def _lowest(candidates: Sequence[Regrets]) -> Regrets:
@@ -88,8 +97,8 @@ def _lowest(candidates: Sequence[Regrets]) -> Regrets:
 
 
 def _numbers(methods: Mapping[str, Regrets]) -> str:
-    shown = [label for label in (*COMPARED, *OWN) if label in methods]
-    return ", ".join(f"{title(label)} {total_regret(methods[label]).text(',.0f')}" for label in shown)
+    shown = _of((*COMPARED, *OWN), methods)
+    return ", ".join(f"{title(regrets.label)} {total_regret(regrets).text(',.0f')}" for regrets in shown)
 
 
 def _yardstick(found: Mapping[str, Mapping[str, Regrets]], short: Sequence[str]) -> list[str]:

@@ -21,6 +21,8 @@ class ReproduceOptions:
     """Folder for the runs: a new one, or that of the same experiment, left unfinished."""
     scale: str = "short"
     """How much of it: smoke (seconds), short (minutes, for neural networks on a GPU), paper (as published)."""
+    only: tuple[str, ...] = ()
+    """Names of runs, or patterns like 'catch*'; others are left for later, or for other processes and machines."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,11 +39,15 @@ def reproduce(words: list[str]) -> int:
     from paircredit.console import ProgressBars
     from paircredit.experiments import make_experiment
     from paircredit.experiments import reproduce as make_runs
+    from paircredit.experiments.reproduce import choose_runs
 
     experiment = make_experiment(options.experiment, options.scale)
-    title = f"{experiment.name}, scale {experiment.scale}"
-    with resumable(options.out), ProgressBars(title, len(experiment.runs)) as bars:
-        make_runs(experiment, options.out, bars)
+    chosen, title = choose_runs(experiment, options.only), f"{experiment.name}, scale {experiment.scale}"
+    with resumable(options.out), ProgressBars(title, len(chosen)) as bars:
+        make_runs(experiment, options.out, bars, options.only)
+    if len(chosen) < len(experiment.runs):
+        print(f"{len(chosen)} of the {len(experiment.runs)} runs were asked for and are finished in {options.out}.")
+        return 0
     print(f"The runs are in {options.out}. Next: paircredit claims {options.out} or paircredit figures {options.out}")
     return 0
 

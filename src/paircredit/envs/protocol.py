@@ -48,9 +48,16 @@ class Pixels:
 
 @dataclasses.dataclass(frozen=True)
 class Vector:
-    """Observations are vectors of `size` real numbers."""
+    """Observations are vectors of real numbers.
+
+    Attributes:
+        size: how many.
+        own: how many of them are not padding, where environments of several sizes share a program; data, as all that
+            members may differ in. Networks then start as they would without the padding. None: all of them.
+    """
 
     size: int
+    own: Int[Array, ""] | None = dataclasses.field(default=None, compare=False, repr=False)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import fnmatch
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,29 +68,55 @@ def make_experiment(name: str, scale: str) -> Experiment:
     return _EXPERIMENTS[name][0](scale)
 
 
-def reproduce(experiment: Experiment, folder: Path, progress: Progress | None = None) -> None:
+def reproduce(experiment: Experiment, folder: Path, progress: Progress | None = None, only: Sequence[str] = ()) -> None:
     """Make all runs of an experiment; those that are finished already are skipped, one that was stopped goes on.
 
     Args:
         experiment: what to run.
-        folder: a new one, or that of the same experiment; each run gets a folder in it.
+        folder: a new one, or that of the same experiment; each run gets a folder in it. Several processes may make
+            different runs in the same folder.
         progress: is told how it goes.
+        only: make those runs only whose names fit one of these patterns; all of them where there are none.
     """
-    content = _as_json(experiment)
+    content, runs = _as_json(experiment), choose_runs(experiment, only)
     if not folder.exists():
         _require_environments(experiment)
-        make_folder(folder, {EXPERIMENT: manifest_bytes(content)})
-    elif not (folder / EXPERIMENT).exists():
+        with _unless_somebody_else_was_faster(folder):
+            make_folder(folder, {EXPERIMENT: manifest_bytes(content)})
+    if not (folder / EXPERIMENT).exists():
         raise exists_already(folder)
-    else:
-        there = _as_json(read_experiment(folder))
-        if difference := first_difference(*(json.loads(json.dumps(runs)) for runs in (there, content))):
-            raise PaircreditError(
-                f"{folder} exists already and holds another experiment ({difference}); choose another folder or remove "
-                "it first."
-            )
-    for spec in experiment.runs:
+    there = _as_json(read_experiment(folder))
+    if difference := first_difference(*(json.loads(json.dumps(listed)) for listed in (there, content))):
+        raise PaircreditError(
+            f"{folder} exists already and holds another experiment ({difference}); choose another folder or remove "
+            "it first."
+        )
+    for spec in runs:
         run_one(spec, folder, progress or Silent())
+
+
+def choose_runs(experiment: Experiment, only: Sequence[str] = ()) -> list[RunSpec]:
+    """The runs of an experiment whose names fit a pattern, as file names do (`catch*`); all where there is no pattern.
+
+    Raises:
+        PaircreditError: nothing fits one of the patterns.
+    """
+    names = [spec.name for spec in experiment.runs]
+    for pattern in only:
+        if not fnmatch.filter(names, pattern):
+            raise unknown_name(f"run of {experiment.name} at scale {experiment.scale}", pattern, names)
+    fits = {name for pattern in only or ("*",) for name in fnmatch.filter(names, pattern)}
+    return [spec for spec in experiment.runs if spec.name in fits]
+
+
+@contextlib.contextmanager
+def _unless_somebody_else_was_faster(folder: Path) -> Iterator[None]:
+    """Two processes may begin with the same experiment at the same time."""
+    try:
+        yield
+    except PaircreditError:
+        if not (folder / EXPERIMENT).exists():
+            raise
 
 
 def _require_environments(experiment: Experiment) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import Discrete, Pixels, Vector
@@ -23,10 +24,13 @@ class VectorPerception(eqx.Module):
     last: Dense
 
     @classmethod
-    def random(cls, key: Key[Array, ""], size: int, spec: NetworkSpec) -> VectorPerception:
-        """Fan-in normal weights, biases of 0."""
+    def random(cls, key: Key[Array, ""], shown: Vector, spec: NetworkSpec) -> VectorPerception:
+        """Fan-in normal weights, biases of 0; numbers that are padding do not count as inputs."""
         below, top = jax.random.split(key)
-        return cls(Dense.random(below, size, spec.trunk[0]), Dense.random(top, *spec.trunk))
+        first = Dense.random(below, shown.size, spec.trunk[0])
+        if shown.own is not None:
+            first = Dense(first.weight * jnp.sqrt(shown.size / shown.own), first.bias)
+        return cls(first, Dense.random(top, *spec.trunk))
 
     def __call__(self, observation: Float[Array, " size"]) -> Float[Array, " D"]:
         """The features of one observation."""
@@ -44,5 +48,5 @@ def perception_of(key: Key[Array, ""], shown: Discrete | Pixels | Vector, spec: 
     if isinstance(shown, Pixels):
         return Perception.random(key, shown, spec)
     if isinstance(shown, Vector):
-        return VectorPerception.random(key, shown.size, spec)
+        return VectorPerception.random(key, shown, spec)
     return StateEmbedding.random(key, shown.size, spec)

@@ -68,7 +68,8 @@ class UmbrellaChain(eqx.Module):
     @property
     def spec(self) -> EnvSpec:
         """The shape of the environment."""
-        return EnvSpec("bsuite/umbrella", 2, Vector(SIGHTS + self.width), self.horizon)
+        seen = Vector(SIGHTS + self.width, own=SIGHTS + self.distractors)
+        return EnvSpec("bsuite/umbrella", 2, seen, self.horizon)
 
     def reset(self, key: Key[Array, ""]) -> tuple[UmbrellaState, TimeStep]:
         """Draw the whole day."""
