@@ -46,7 +46,7 @@ def reproduce(words: list[str]) -> int:
     with resumable(options.out), ProgressBars(title, len(chosen)) as bars:
         make_runs(experiment, options.out, bars, options.only)
     if len(chosen) < len(experiment.runs):
-        print(f"{len(chosen)} of the {len(experiment.runs)} runs were asked for and are finished in {options.out}.")
+        print(f"Finished in {options.out}: {len(chosen)} of {len(experiment.runs)} runs, those that were asked for.")
         return 0
     print(f"The runs are in {options.out}. Next: paircredit claims {options.out} or paircredit figures {options.out}")
     return 0
