@@ -14,10 +14,11 @@ from paircredit.weights.pairs import (
     NORMALISER_EPSILON,
     PairParameters,
     dense_pair_logits,
+    kernel,
     tiled_pair_logits,
     whole_pair_logits,
 )
-from paircredit.weights.pairs.kernel import _Sizes, kernel_pair_logits
+from paircredit.weights.pairs.kernel import kernel_pair_logits
 
 BACKENDS = {
     "dense": lambda p, valid: dense_pair_logits(PairParameters(**p), valid),
@@ -117,12 +118,27 @@ class TestOneAnswer:
         arguments = (problem(70, 8), mask_of("padded", 70), cotangents(70, 70))
         assert_agree(logits_and_slopes("kernel", *arguments), logits_and_slopes("tiled", *arguments), 1e-5)
 
-    @pytest.mark.parametrize(("steps", "parts"), [(130, 2), (333, 3)])
-    def test_programs_that_share_a_long_episode(self, steps, parts):
-        """Five and eleven blocks of lags: not all parts have the same number."""
-        assert _Sizes(steps, 4).parts == parts
-        arguments = (problem(steps, 4), mask_of("padded", steps), cotangents(steps, steps))
+    def test_a_long_episode(self):
+        """Eleven blocks."""
+        arguments = (problem(333, 4), mask_of("padded", 333), cotangents(333, 333))
         assert_agree(logits_and_slopes("kernel", *arguments), logits_and_slopes("dense", *arguments), 1e-5)
+
+    @pytest.mark.parametrize(
+        "sizes",
+        [
+            {"WALK_BLOCK": 16, "WALK_CHANNELS": 64, "WALK_STRIDE": 1},
+            {"WALK_BLOCK": 64, "WALK_CHANNELS": 16, "WALK_STRIDE": 8},
+            {"LAGS": 8, "CHANNELS": 16, "ROWS": 2},
+        ],
+    )
+    def test_any_block(self, sizes, monkeypatch):
+        for name, size in sizes.items():
+            monkeypatch.setattr(kernel, name, size)
+        parameters, cotangent = floats((problem(41, 48), cotangents(41, 41)))
+        valid = jnp.asarray(mask_of("with holes", 41))
+        logits, pull_back = jax.vjp(lambda p: kernel_pair_logits(PairParameters(**p), valid, True), parameters)
+        expected = logits_and_slopes("dense", parameters, valid, cotangent)
+        assert_agree((logits, pull_back(cotangent)[0]), expected, 1e-5)
 
     @pytest.mark.parametrize("tile", [1, 3, 64])
     def test_any_tile(self, tile, x64):
