@@ -13,7 +13,7 @@ from paircredit.envs import DmEnvironment, Vector, dm_environment
 from paircredit.envs.bsuite import CatchChance, CatchConfig
 from paircredit.envs.dm_env import _ADAPTERS, ROUNDS, _Episodes
 from paircredit.envs.pieces import InPieces
-from paircredit.methods import A2C, InnerLoop, make_method
+from paircredit.methods import A2C, InnerLoop, make_method, methods
 from paircredit.methods.settings import replace_dotted
 from paircredit.training import Plan, collect_episodes, stack_members, train
 from tests.sentences import refused
@@ -107,6 +107,146 @@ def test_a2c_trains_on_the_original_catch_and_trains_the_same_again(quick_compil
     first, second = (np.concatenate([c["episode_return"] for c in half], 1) for half in (curves[:2], curves[2:]))
     np.testing.assert_array_equal(first, second)
     assert set(np.unique(first)) == {-1.0, 1.0} and (first[0] != first[1]).any()
+
+
+TINY = {
+    "a2c-rr": {"prediction.width": 6, "prediction.cells": 4, "prediction.capacity": 6, "prediction.batches": 2},
+    "rgm": {"transformer.width": 8, "transformer.heads": 2, "transformer.blocks": 1},
+    "synthetic-returns": {"head_width": 4},
+    "tvt": {
+        "memory.rows": 4,
+        "memory.width": 4,
+        "memory.encoder": 6,
+        "memory.controller": 5,
+        "memory.heads": 2,
+        "memory.top_reads": 2,
+        "memory.hidden": 4,
+    },
+}
+"""Sizes that only some methods have."""
+
+
+def tiny_method(name, **more):
+    sizes = {"network.trunk": (4, 4), "network.pair_width": 4, "inner.episodes": 2}
+    return replace_dotted(make_method(name, "paper", "bsuite/catch"), sizes | TINY.get(name, {}) | more, name)
+
+
+def small_catch():
+    return dm_environment(lambda seed: Catch(rows=4, columns=3, seed=seed), 3, "a small catch")
+
+
+def trained(name, envs, plan, **more):
+    """(learners before, learners after, summaries) of two updates."""
+    chosen, found = [tiny_method(name, **more)] * len(envs), []
+    before = train(chosen, envs, range(len(envs)), plan, 0)
+    after = train(chosen, envs, range(len(envs)), plan, 2, on_chunk=lambda c: found.append(c.summaries))
+    return *(jax.device_get(state.learner) for state in (before, after)), found[0]
+
+
+def moved(before, after, part):
+    """Whether what is learned is finite, and another than before."""
+    old, new = (jax.tree.leaves(getattr(learner, part).parameters) for learner in (before, after))
+    assert all(np.isfinite(leaf).all() for leaf in new), part
+    return any((a != b).any() for a, b in zip(old, new, strict=True))
+
+
+def expect_learning(before, after, summaries):
+    assert "episode_return" in summaries
+    for values in summaries.values():
+        assert values.shape == (2, 2) and np.isfinite(values).all()
+    assert moved(before, after, "policy")
+
+
+@pytest.mark.parametrize("name", sorted(set(methods()) - {"h-pwr"}))
+def test_every_method_trains_on_the_original_catch(name):
+    before, after, summaries = trained(name, [small_catch(), small_catch()], Plan(updates=2))
+    expect_learning(before, after, summaries)
+    assert (np.abs(summaries["episode_return"]) <= 1).all()
+    assert not hasattr(after, "weights") or moved(before, after, "weights")
+
+
+def test_a_method_with_a_memory_of_episodes_trains_on_pieces_of_it():
+    envs = [InPieces(small_catch(), 5), InPieces(small_catch(), 5)]
+    expect_learning(*trained("a2c-rr", envs, Plan(updates=2)))
+
+
+@pytest.mark.slow
+def test_weights_are_learned_with_resets_as_well():
+    plan = Plan("reset", 2, inner_updates=2)
+    before, after, summaries = trained("meta-pwr", [small_catch(), small_catch()], plan)
+    assert all(np.isfinite(values).all() for values in summaries.values())
+    assert moved(before, after, "weights")
+
+
+def test_handcrafted_weights_need_a_hand_or_a_table():
+    """Nobody has written down what belongs together in an environment that anybody may bring."""
+    with refused("handcrafted pair weights for a small catch", "give a table"):
+        trained("h-pwr", [small_catch()], Plan(updates=2))
+    table = jnp.triu(jnp.ones((3, 3)))
+    expect_learning(*trained("h-pwr", [small_catch(), small_catch()], Plan(updates=2), table=table))
+
+
+class Walk(dm_env.Environment):
+    """Nobody's environment: one walks on a line and falls off behind ±3, or is stopped by a clock of its own.
+
+    Rewards are any numbers, observations are float32 of two axes, and discounts within an episode are not 1.
+    """
+
+    def __init__(self, seed):
+        self.draw = np.random.default_rng(seed)
+
+    def observation_spec(self):
+        return specs.Array((2, 1), np.float32)
+
+    def action_spec(self):
+        return specs.DiscreteArray(2)
+
+    def reset(self):
+        self.place, self.time, self.limit = 0, 0, int(self.draw.integers(4, 8))
+        return dm_env.restart(self.seen())
+
+    def seen(self):
+        return np.array([[self.place], [self.limit - self.time]], np.float32)
+
+    def step(self, action):
+        assert abs(self.place) < 3 and self.time < self.limit, "stepped behind its end"
+        self.place, self.time = self.place + 2 * int(action) - 1, self.time + 1
+        reward = 0.25 * self.place + 0.1
+        if abs(self.place) == 3:
+            return dm_env.termination(reward, self.seen())
+        if self.time == self.limit:
+            return dm_env.truncation(reward, self.seen())  # with discount 1
+        return dm_env.transition(reward, self.seen(), discount=0.0 if self.place == 0 else 0.9)
+
+
+def test_an_environment_that_is_not_of_bsuite_falls_and_is_stopped():
+    env = dm_environment(Walk, 20, "a walk")
+    assert env.spec.observation == Vector(2)
+    batch = jax.tree.map(lambda x: x[0], play([env], 60))
+    steps = np.arange(20)
+    place = np.cumsum(np.where(batch.valid, 2 * batch.actions - 1, 0), axis=1)
+    limit = batch.observations[:, 0, 1]
+    falls = np.where(np.abs(place) == 3, steps, 99).min(axis=1)
+    last = np.minimum(falls, limit - 1)
+    np.testing.assert_array_equal(batch.valid, steps <= last[:, None])
+    np.testing.assert_array_equal(batch.terminated & batch.valid, steps == np.where(falls == last, last, -1)[:, None])
+    np.testing.assert_array_equal(batch.truncated & batch.valid, steps == np.where(falls == last, -1, last)[:, None])
+    assert 10 < (falls == last).sum() < 50, "both are seen"
+    np.testing.assert_allclose(batch.rewards, np.where(batch.valid, 0.25 * place + 0.1, 0.0), rtol=1e-6)
+    np.testing.assert_array_equal(batch.observations[:, 1:, 0], place)
+    expect_learning(*trained("a2c", [env, env], Plan(updates=2)))
+
+
+def test_a_discount_may_be_an_array_of_one_number():
+    class Array(Count):
+        def step(self, action):
+            now = super().step(action)
+            return now._replace(discount=np.array([now.discount]))
+
+    for discount in (0.0, 1.0):
+        batch = play([dm_environment(lambda seed, d=discount: Array(seed, d), 6)], 4)
+        ends = batch.terminated if discount == 0 else batch.truncated
+        assert (ends & batch.valid).any(axis=2).all()
 
 
 @pytest.mark.parametrize("discount, horizon", [(0.0, 6), (1.0, 6), (0.0, 2)])

@@ -139,7 +139,7 @@ class _Episodes:
     def _answer(self, now: Any, time: int) -> tuple[np.ndarray, float, bool, bool]:
         observation = np.asarray(now.observation, dtype=float).reshape(-1)
         last, reward = bool(now.last()), 0.0 if now.reward is None else np.asarray(now.reward).item()
-        terminated = last and now.discount == 0
+        terminated = last and np.asarray(now.discount).item() == 0
         return observation, reward, terminated, not terminated and (last or time >= self.horizon)
 
     def forget_unused(self, most: int) -> None:
