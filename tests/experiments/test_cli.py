@@ -90,13 +90,13 @@ def test_weights_for_a_method_without_any_are_refused(run_cli, tmp_path: Path, m
 
 BAD = [
     (["train", "dag", "a2c", "--method.inner.episodes", "10000000000"], "too much for the memory .* lower B to"),
-    (["train", "minatar/breakout", "h-pwr"], "HPWR needs whole episodes"),
+    (["train", "minatar/breakout", "h-pwr"], "h-pwr needs whole episodes"),
     (["train", "key-to-door", "meta-pwr", "--weights", "nowhere.npz"], "There is no file or folder"),
     (
         ["train", "key-to-door", "meta-pwr", "--method.network.backend", "kernel"],
         "kernels of the pair network need a GPU",
     ),
-    (["bench", "--methods", "a2c", "rgm", "--env", "minatar/breakout"], "RGM needs whole episodes"),
+    (["bench", "--methods", "a2c", "rgm", "--env", "minatar/breakout"], "rgm needs whole episodes"),
     (["bench", "--methods", "a2c", "nope"], "no method called 'nope'"),
     (["bench", "--members", "0"], "must be at least 1"),
     (["bench", "--settings", "inner.episodes=100000000", "--methods", "a2c"], "too much for the memory"),

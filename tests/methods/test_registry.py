@@ -16,6 +16,7 @@ from paircredit.methods import (
     MetaPWTD,
     SyntheticReturns,
     make_method,
+    method_name,
     methods,
     presets,
     register_method,
@@ -41,6 +42,14 @@ from tests.sentences import refused
 def test_names(name, kind):
     assert isinstance(make_method(name), kind)
     assert methods()[name] and "\n" not in methods()[name]
+    assert method_name(make_method(name)) == name
+
+
+def test_a_method_that_nobody_registered_is_called_by_its_class():
+    class Mine(A2C):
+        pass
+
+    assert method_name(Mine()) == "Mine"
 
 
 def test_settings_replace_fields():

@@ -87,7 +87,7 @@ def test_an_episode_that_is_cut_is_worth_what_would_follow():
 def test_resets_need_whole_episodes():
     env = InPieces(make_environment("probe-value"), 4)
     method = make_method("a2c", preset="probe")
-    with refused("A2C needs whole episodes", "probe-value", "collected afresh"):
+    with refused("a2c needs whole episodes", "probe-value", "collected afresh"):
         train([method], [env], [0], dataclasses.replace(Plan(), protocol="reset"), 1)
 
 

@@ -27,7 +27,8 @@ class InPieces:
 
 @pytest.mark.parametrize("name", ["h-pwr", "meta-pwr"])
 def test_a_method_that_needs_whole_episodes_is_refused_with_the_reason(name: str) -> None:
-    with pytest.raises(PaircreditError, match=r"needs whole episodes, but rollouts of pieces are pieces.*behind a cut"):
+    reason = rf"^{name} needs whole episodes, but rollouts of pieces are pieces.*behind a cut"
+    with pytest.raises(PaircreditError, match=reason):
         train([make_method(name)], [InPieces()], [0], Plan(updates=1), 1)
 
 

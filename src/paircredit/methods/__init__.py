@@ -11,7 +11,7 @@ from paircredit.methods.meta_pwtd import MetaPWTD
 from paircredit.methods.outer_loop import InnerData, OuterData, OuterLoop, meta_learn
 from paircredit.methods.presets import preset_environment, preset_training, presets
 from paircredit.methods.protocol import MetaMethod, Method
-from paircredit.methods.registry import make_method, methods, register_method
+from paircredit.methods.registry import make_method, method_name, methods, register_method
 from paircredit.methods.return_prediction import ReturnPrediction
 from paircredit.methods.rgm import RGM
 from paircredit.methods.settings import replace_dotted
@@ -39,6 +39,7 @@ __all__ = [
     "Trained",
     "make_method",
     "meta_learn",
+    "method_name",
     "methods",
     "preset_environment",
     "preset_training",

@@ -74,6 +74,12 @@ def make_method(name: str, preset: str = "default", env: str = "dag", **settings
     return result
 
 
+def method_name(method: Any) -> str:
+    """What users call a method, for sentences about it; one that nobody registered has the name of its class."""
+    kind = type(method)
+    return next((name for name, (known, _) in _METHODS.items() if known is kind), kind.__name__)
+
+
 def methods() -> dict[str, str]:
     """Names and one-line summaries of all known methods."""
     return {name: summary for name, (_, summary) in _METHODS.items()}

@@ -11,6 +11,7 @@ from paircredit.envs.protocol import Environment
 from paircredit.errors import PaircreditError
 from paircredit.metagradient import GradientCheck, check_metagradient, unrolled_objective
 from paircredit.metagradient.problem import Tape
+from paircredit.methods.registry import method_name
 from paircredit.training.loop import inner_updates, learns_weights
 from paircredit.types import PyTree
 
@@ -33,7 +34,7 @@ def check_method(
         The check; `relative_error` should be around 1e-6 or less.
     """
     if not learns_weights(method):
-        raise PaircreditError(f"{type(method).__name__} has no weights to learn, so it has no metagradient to check.")
+        raise PaircreditError(f"{method_name(method)} has no weights to learn, so it has no metagradient to check.")
     init_key, batch_key, direction_key = jax.random.split(jax.random.key(0) if key is None else key, 3)
     learner = method.init(init_key, env)
     _, inner, outer, _ = jax.jit(lambda fresh, k: inner_updates(method, env, fresh, k, updates))(learner, batch_key)

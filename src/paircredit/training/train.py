@@ -15,6 +15,7 @@ import numpy as np
 from paircredit.envs.dm_env import DmEnvironment
 from paircredit.envs.hosted import is_hosted
 from paircredit.errors import PaircreditError, unknown_name
+from paircredit.methods.registry import method_name
 from paircredit.training.hosted import HostedMembers
 from paircredit.training.loop import LoopState, Plan, Protocol, start_program
 from paircredit.training.members import member_keys, stack_members
@@ -147,7 +148,7 @@ def refuse_pieces(methods: Sequence[Any], envs: Sequence[Any], protocol: str) ->
             reason = "with resets every batch is collected afresh"
         if reason and not env.spec.whole_episodes:
             raise PaircreditError(
-                f"{type(method).__name__} needs whole episodes, but rollouts of {env.spec.name} are pieces of "
+                f"{method_name(method)} needs whole episodes, but rollouts of {env.spec.name} are pieces of "
                 f"episodes: {reason}."
             )
 
