@@ -307,10 +307,12 @@ def row_edges(first_update: int, count: int, stride: int, per_update: int) -> li
 
 
 def _numbers(chunk: Chunk) -> str:
-    """The newest means over members, for a person who watches."""
+    """The newest means over members, for a person who watches; a dash until an episode has ended."""
     names = {"episode_return": "return", "door_reward": "door", "key_rate": "key", "regret": "regret"}
-    shown = {title: chunk.summaries[name].mean() for name, title in names.items() if name in chunk.summaries}
-    return ", ".join(f"{title} {value:.2f}" for title, value in shown.items())
+    known = {title: chunk.summaries[name] for name, title in names.items() if name in chunk.summaries}
+    if "ended_episodes" in chunk.summaries:
+        known["return"] = known["return"][chunk.summaries["ended_episodes"] > 0]
+    return ", ".join(f"{title} {f'{values.mean():.2f}' if values.size else '–'}" for title, values in known.items())
 
 
 def _arrays(state: LoopState, members: list[Member], learned: bool, tables: bool) -> dict[str, np.ndarray]:

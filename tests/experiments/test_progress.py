@@ -1,0 +1,47 @@
+"""What a person is told while a run goes on."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from paircredit.envs import make_environment, register_environment, registry
+from paircredit.envs.pieces import InPieces
+from paircredit.experiments import TrainingSpec, training_run
+from tests.experiments.conftest import Counted
+
+
+@dataclasses.dataclass(frozen=True)
+class CutConfig:
+    """Episodes that pay 1 in each of 4 steps, in pieces of 2."""
+
+    def build(self) -> InPieces:
+        return InPieces(make_environment("probe-truncation"), 2)
+
+
+class Listener(Counted):
+    """Keeps all numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[str] = []
+
+    def tell(self, numbers: str) -> None:
+        self.heard.append(numbers)
+
+
+@pytest.mark.parametrize(
+    ("chunk", "heard"),
+    [
+        (1, ["return –", "return 4.00", "return 4.00", "return 4.00"]),
+        (2, ["return 4.00", "return 4.00"]),  # what nobody knows is no part of a mean
+    ],
+)
+def test_no_return_is_told_before_an_episode_has_ended(tmp_path, monkeypatch, chunk: int, heard: list[str]) -> None:
+    monkeypatch.setattr(registry, "_CONFIGS", dict(registry._CONFIGS))
+    monkeypatch.setattr(training_run, "LARGEST_CHUNK", chunk)
+    register_environment("cut", CutConfig, "cut in pieces")
+    listener = Listener()
+    training_run.run_training(TrainingSpec("run", "cut", "a2c", 4, (0, 1), preset="probe"), tmp_path, listener)
+    assert listener.heard == heard
