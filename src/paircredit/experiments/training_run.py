@@ -48,6 +48,8 @@ NEW_GAMES = (
     "that it would have been without the stop."
 )
 """Of runs whose environments live on the host."""
+LONG = 1e6
+"""Numbers from here on are told by their digits and a power of ten."""
 BEST = "best_"
 """Of summaries whose names begin so, a row over several updates has the largest and not the mean."""
 
@@ -279,7 +281,7 @@ def _rows(chunk: Chunk, members: list[Member], stride: int, per_update: int, spe
     for begin, end in itertools.pairwise(row_edges(chunk.first_update, count, stride, per_update)):
         update = chunk.first_update + begin
         means = {
-            name: (np.max if name.startswith(BEST) else np.mean)(values[:, begin:end], axis=1)
+            name: (np.max if name.startswith(BEST) else np.mean)(values[:, begin:end].astype(float), axis=1)
             for name, values in chunk.summaries.items()
         }
         for index, member in enumerate(members):
@@ -312,7 +314,15 @@ def _numbers(chunk: Chunk) -> str:
     known = {title: chunk.summaries[name] for name, title in names.items() if name in chunk.summaries}
     if "ended_episodes" in chunk.summaries:
         known["return"] = known["return"][chunk.summaries["ended_episodes"] > 0]
-    return ", ".join(f"{title} {f'{values.mean():.2f}' if values.size else '–'}" for title, values in known.items())
+    return ", ".join(f"{title} {_mean(values)}" for title, values in known.items())
+
+
+def _mean(values: np.ndarray) -> str:
+    """As a text; in double precision, because sums of large rewards leave the single one behind."""
+    if not values.size:
+        return "–"
+    mean = values.mean(dtype=float)
+    return f"{mean:.2f}" if abs(mean) < LONG else f"{mean:.3g}"
 
 
 def _arrays(state: LoopState, members: list[Member], learned: bool, tables: bool) -> dict[str, np.ndarray]:
