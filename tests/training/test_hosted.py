@@ -14,7 +14,7 @@ from paircredit.envs import make_environment
 from paircredit.envs.pieces import InPieces
 from paircredit.methods import make_method, replace_dotted
 from paircredit.training import Plan, member_keys, stack_members, states_like, train
-from paircredit.training.hosted import HostedMembers
+from paircredit.training.hosted import HostedMembers, group_sizes
 from paircredit.training.loop import LoopState
 from tests.sentences import refused
 from tests.training.theatre import Stage, Theatre
@@ -27,12 +27,12 @@ def method_for(name: str):
     return replace_dotted(make_method(name, preset="probe"), {"inner.episodes": 3}, name)
 
 
-def trained(name: str, env, updates: int = UPDATES, **more):
-    chunks = []
+def trained(name: str, env, updates: int = UPDATES, members: int | None = None, **more):
+    chunks, members = [], members or MEMBERS
     state = train(
-        [method_for(name)] * MEMBERS,
-        [env] * MEMBERS,
-        range(MEMBERS),
+        [method_for(name)] * members,
+        [env] * members,
+        range(members),
         Plan(updates=3),
         updates,
         on_chunk=chunks.append,
@@ -63,6 +63,30 @@ def test_the_host_trains_as_the_device_does(on_device, groups):
         np.testing.assert_allclose(seen[key], values, rtol=1e-6)
     for ours, theirs in zip(jax.tree.leaves(hosted.trajectory), jax.tree.leaves(state.trajectory), strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("name", ["a2c", "meta-pwtd"])
+def test_groups_may_be_of_unequal_size(name):
+    """A group of two and one of one: each trains its members as one group of three would."""
+    opened = Stage.sizes.copy()
+    apart, seen = trained(name, Theatre(PIECE, 2), members=3)
+    assert Stage.sizes[len(opened) :] == [6, 3] or Stage.sizes[len(opened) :] == [3, 6], "three actors per member"
+    together, summaries = trained(name, Theatre(PIECE, 1), members=3)
+    for ours, theirs in zip(learners(apart), learners(together), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+    for key, values in summaries.items():
+        np.testing.assert_allclose(seen[key], values, rtol=1e-6)
+    for ours, theirs in zip(jax.tree.leaves(apart.trajectory), jax.tree.leaves(together.trajectory), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    policies = np.asarray(apart.learner.policy.parameters.logits)
+    assert len({policy.tobytes() for policy in policies}) == 3, "members differ, so that an exchange would be seen"
+
+
+@pytest.mark.parametrize(
+    ("members", "groups", "sizes"), [(3, 2, [2, 1]), (13, 7, [2] * 6 + [1]), (8, 4, [2] * 4), (5, 1, [5])]
+)
+def test_sizes_of_groups_differ_by_one_at_most(members, groups, sizes):
+    assert group_sizes(members, groups) == sizes
 
 
 FOUR_DEVICES = """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -40,6 +40,7 @@ class Theatre(Hosted):
 class Stage:
     """Copies of the environment; the step behind an end starts another episode."""
 
+    sizes: ClassVar[list[int]] = []
     opened: int = 0
     closed: int = 0
 
@@ -49,6 +50,7 @@ class Stage:
         self.begin, self.go = jax.jit(jax.vmap(env.reset)), jax.jit(jax.vmap(env.step))
         self.fails_at, self.time = fails_at, 0
         Stage.opened += 1
+        Stage.sizes.append(len(seeds))
 
     def reset(self):
         self.state, now = self.begin(self.keys)

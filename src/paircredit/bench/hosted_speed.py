@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -50,7 +51,7 @@ def bench_hosted(spec: BenchSpec) -> dict[str, Any]:
             state, _ = jax.block_until_ready(members.run_chunk(stacked, env, plan, state))
             training.append(time.perf_counter() - began)
         waiting = [group.waiting for group in members.groups]
-        device = _device_seconds(members.groups[0], stacked, state, len(members.groups))
+        device = _device_seconds(members.groups, stacked, state)
         devices = len({group.device for group in members.groups})
     per_update = statistics.median(training) / spec.updates
     return {
@@ -99,8 +100,17 @@ def _step_all(members: HostedMembers, steps: int) -> None:
         list(executor.map(drive, range(len(members.groups))))
 
 
-def _device_seconds(group: Group, methods: Any, state: LoopState, groups: int) -> dict[str, float]:
+def _device_seconds(groups: Sequence[Group], methods: Any, state: LoopState) -> dict[str, float]:
     """What the device computes per update of all groups, program by program, when nothing else runs."""
+    total: Counter[str] = Counter()
+    for members, group in {group.members: group for group in groups}.items():
+        alike = sum(other.members == members for other in groups)
+        total.update({name: alike * seconds for name, seconds in _seconds_of_one(group, methods, state).items()})
+    return dict(total)
+
+
+def _seconds_of_one(group: Group, methods: Any, state: LoopState) -> dict[str, float]:
+    """The same of one group; which members it computes for makes no difference."""
     assert group.pool is not None
     methods, state = jax.device_put(jax.tree.map(lambda x: x[: group.members], (methods, state)), group.device)
     programs, horizon, actors = group.programs, group.env.spec.horizon, state.actors
@@ -119,7 +129,7 @@ def _device_seconds(group: Group, methods: Any, state: LoopState, groups: int) -
     if programs.meta is not None:
         meta = programs.meta
         parts["meta"] = (1, lambda own: meta(methods, own, kept, state.trajectory))
-    return {name: groups * times * _alone(work, learner) for name, (times, work) in parts.items()}
+    return {name: times * _alone(work, learner) for name, (times, work) in parts.items()}
 
 
 def _alone(work: Callable[[Any], Any], learner: Any) -> float:

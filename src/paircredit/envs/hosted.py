@@ -58,7 +58,10 @@ class HostedEnvironment(Environment, Protocol):
         ...
 
     def groups(self, members: int) -> int:
-        """In how many groups of members to train, which do not wait for each other; a divisor of their number."""
+        """In how many groups of members to train, which do not wait for each other; at most as many as members.
+
+        Their sizes differ by one at most. Programs are compiled once for each size.
+        """
         ...
 
     def open(self, seeds: np.ndarray) -> Pool:

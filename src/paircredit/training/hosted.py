@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -71,12 +72,12 @@ class HostedMembers:
         """
         if plan.protocol != "online":
             raise PaircreditError(f"On {env.spec.name} only the online protocol can be used.")
-        programs, stopped = Programs(env, plan, methods[0]), threading.Event()
-        count, devices = env.groups(len(methods)), jax.local_devices()
-        self._stopped = stopped
+        self._stopped, devices = threading.Event(), jax.local_devices()
+        sizes = group_sizes(len(methods), env.groups(len(methods)))
+        programs = {size: Programs(env, plan, methods[0]) for size in sizes}
         self.groups = [
-            Group(env, programs, stopped, len(methods) // count, devices[index % len(devices)])
-            for index in range(count)
+            Group(env, programs[size], self._stopped, size, devices[index % len(devices)])
+            for index, size in enumerate(sizes)
         ]
 
     def __enter__(self) -> HostedMembers:
@@ -109,7 +110,7 @@ class HostedMembers:
 
     def _on_each(self, work: Callable[..., PyTree], *arguments: PyTree) -> Any:
         """Work of all groups side by side, each with its share of the arguments; their results, joined again."""
-        count = len(self.groups)
+        count, ends = len(self.groups), itertools.accumulate(group.members for group in self.groups)
 
         def on_its_device(group: Group, share: tuple[PyTree, ...]) -> PyTree:
             with jax.default_device(group.device):
@@ -117,8 +118,8 @@ class HostedMembers:
 
         with ThreadPoolExecutor(count) as executor:
             futures = [
-                executor.submit(on_its_device, group, _share(arguments, index, count))
-                for index, group in enumerate(self.groups)
+                executor.submit(on_its_device, group, _share(arguments, end, group.members))
+                for group, end in zip(self.groups, ends, strict=True)
             ]
             try:
                 wait(futures, return_when=FIRST_EXCEPTION)
@@ -253,7 +254,7 @@ class Group:
 
 
 class Programs:
-    """What groups compute, compiled once for all of them; everything is mapped over a group's members."""
+    """What groups of one size compute, compiled once for all of them; everything is mapped over a group's members."""
 
     def __init__(self, env: HostedEnvironment, plan: Plan, method: Any) -> None:
         self.env, self.plan, self.episodes = env, plan, method.episodes
@@ -374,8 +375,11 @@ def _compiled(function: Callable[..., Any], *taken_over: int) -> Callable[..., A
     return call
 
 
-def _share(tree: PyTree, index: int, count: int) -> Any:
-    """The part of a group, of leaves with a leading axis of all members."""
-    if count == 1:
-        return tree
-    return jax.tree.map(lambda x: x[index * (x.shape[0] // count) : (index + 1) * (x.shape[0] // count)], tree)
+def group_sizes(members: int, groups: int) -> list[int]:
+    """How many members each group has: as equal as can be, the larger ones first."""
+    return [members // groups + (index < members % groups) for index in range(groups)]
+
+
+def _share(tree: PyTree, end: int, members: int) -> Any:
+    """The part of a group, of leaves with a leading axis of all members; `end` is behind the last of the group's."""
+    return jax.tree.map(lambda x: x if len(x) == members else x[end - members : end], tree)

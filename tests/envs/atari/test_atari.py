@@ -161,11 +161,11 @@ def test_what_ends_for_learning_and_what_is_over(said, lives, ends, cut, over):
 
 
 def played(rollouts: str, updates: int = 4):
-    """A2C with two members on small pictures of Breakout, in pieces of 60 steps."""
+    """A2C with three members, in groups of two and one, on small pictures of Breakout, in pieces of 60 steps."""
     env = make_environment("atari/breakout", size=40, steps=60, groups=2, rollouts=rollouts)
     method = replace_dotted(make_method("a2c", "small", "atari/breakout"), TINY, "a2c")
     chunks = []
-    state = train([method] * 2, [env] * 2, [0, 1], Plan(updates=updates), updates, on_chunk=chunks.append)
+    state = train([method] * 3, [env] * 3, range(3), Plan(updates=updates), updates, on_chunk=chunks.append)
     return jax.device_get((state.learner.policy.parameters, state.trajectory, state.actors)), chunks[-1].summaries
 
 
@@ -179,8 +179,15 @@ def test_rollouts_within_a_program_are_those_of_the_host():
     # Four pieces of 60 steps are longer than a game: lives and games were lost, and a step between games is not valid.
     assert actors.ended.min() >= 1
     assert piece.terminated.any() and set(np.unique(piece.rewards)) <= {-1.0, 0.0, 1.0}
-    assert piece.observations.pixels.shape == (2, 2, 61, 40, 40, 4)
+    assert piece.observations.pixels.shape == (3, 2, 61, 40, 40, 4)
     assert (piece.episode.max(axis=-1) >= 1).any()
+
+
+@pytest.mark.parametrize(
+    ("members", "most", "groups"), [(1, 8, 1), (8, 8, 8), (9, 8, 5), (10, 8, 5), (11, 8, 6), (13, 8, 7), (13, 1, 1)]
+)
+def test_the_largest_group_is_as_small_as_can_be(members, most, groups):
+    assert make_environment("atari/breakout", groups=most).groups(members) == groups
 
 
 def test_a2c_rr_records_the_newest_frames():

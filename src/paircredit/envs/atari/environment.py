@@ -49,8 +49,9 @@ class Atari(Hosted):
         )
 
     def groups(self, members: int) -> int:
-        """The largest divisor of the number of members that is not above the limit."""
-        return max(count for count in range(1, min(self.most_groups, members) + 1) if members % count == 0)
+        """As few as have no larger group than the limit makes necessary: all wait for the largest one."""
+        largest = -(-members // self.most_groups)
+        return -(-members // largest)
 
     def open(self, seeds: np.ndarray) -> AtariPool:
         """So many emulators."""
