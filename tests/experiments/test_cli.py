@@ -130,6 +130,13 @@ BAD = [
     (["train", "minatar/breakout", "a2c", "--env.game", "freeway"], "paircredit train minatar/freeway a2c"),
     (["train", "minatar/breakout", "a2c", "--env.game", "freewy"], "Invalid choice 'freewy'"),
     (
+        ["bench", "--env", "atari/pong", "--settings", "env.game=breakout"],
+        "The game is a part of the name: paircredit bench --env atari/breakout",
+    ),
+    (["bench", "--env", "minatar/breakout", "--settings", "env.game=freeway"], "bench --env minatar/freeway"),
+    (["bench", "--env", "bsuite/catch_noise", "--settings", "env.game=catch"], "no setting of bsuite/catch_noise"),
+    (["bench", "--env", "minatar/brakeout", "--settings", "env.game=freeway"], "no environment called"),
+    (
         ["train", "key-to-door", "a2c", "--env.mean", "five"],
         "--env.mean: 'five' is not a number; see `paircredit train key-to-door a2c -",
     ),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from paircredit.commands.games import refuse_another_game
 from paircredit.commands.options import parse_options
 from paircredit.errors import PaircreditError
 
@@ -66,6 +67,7 @@ def run(words: Sequence[str]) -> int:
     from paircredit.envs.hosted import is_hosted
 
     env_settings, method_settings = _settings(options.settings)
+    refuse_another_game(options.env, env_settings.get("game"), "paircredit bench --env {}")
     specs = [
         BenchSpec(
             options.env,

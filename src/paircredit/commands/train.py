@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from paircredit.commands.games import refuse_another_game
 from paircredit.commands.options import parse_options
 from paircredit.errors import PaircreditError
 
@@ -48,7 +49,7 @@ class TrainOptions:
 
 def run(words: list[str]) -> int:
     """The command."""
-    from paircredit.envs import environment_config, environments
+    from paircredit.envs import environment_config
     from paircredit.experiments.spec import TrainingSpec
     from paircredit.methods import make_method, preset_environment, preset_training
 
@@ -86,9 +87,7 @@ def run(words: list[str]) -> int:
         if number > most:
             raise PaircreditError(f"--{name} is {number}, but must be at most {most:,}.")
     env = options.env.build()
-    game, family = getattr(options.env, "game", None), env_name.split("/")[0]
-    if game != getattr(default_env, "game", None) and f"{family}/{game}" in environments():
-        raise PaircreditError(f"The game is a part of the name: paircredit train {family}/{game} {method_name}.")
+    refuse_another_game(env_name, getattr(options.env, "game", None), f"paircredit train {{}} {method_name}")
     batches = 1 if options.protocol == "online" else options.inner_updates + 1
     per_update = options.method.inner.episodes * batches * env.spec.horizon * env.spec.frames_per_step
     run_name = f"{env_name}-{method_name}-{time.strftime('%Y%m%d-%H%M%S')}".replace("/", "-")
