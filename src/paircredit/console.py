@@ -65,8 +65,7 @@ class ProgressBars:
 
     def tell(self, numbers: str) -> None:
         """The newest numbers beside the bar; in a log, a line now and then."""
-        if self._current is not None:
-            self._bars.update(self._current, numbers=numbers)
+        self._bars.update(self._whole if self._current is None else self._current, numbers=numbers)
         now = time.monotonic()
         if not self._console.is_terminal and now - self._told >= SECONDS_BETWEEN_LINES:
             self._told = now
@@ -82,6 +81,10 @@ class ProgressBars:
     def skip(self, name: str) -> None:
         """A run was finished before."""
         self._count(f"{name} (finished already)")
+
+    def made(self, note: str) -> None:
+        """A run is done that another process has made."""
+        self._count(note)
 
     def say(self, sentence: str) -> None:
         """A line of its own."""

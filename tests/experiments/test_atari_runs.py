@@ -70,7 +70,10 @@ def test_bench_shows_how_busy_both_sides_are(run_cli, tmp_path):
     assert row["frames_per_second"] == pytest.approx(4 * row["steps_per_second"])
     assert row["groups"] == 2 and set(row["device_seconds"]) == {"acting", "learning", "meta"}
     assert 0 < row["emulators_busy"] < 1 and row["device_busy"] is None
-    assert 0 < row["threads_wait_for_emulators"] + row["threads_wait_for_device"] <= 1
+    parts = "wait_for_emulators", "wait_for_device", "hand_over_steps", "hand_over_learning"
+    shares = [row[f"threads_{part}"] for part in parts]
+    assert min(shares) > 0 and sum(shares) <= 1 and 0 < row["threads_have_a_core"] < 1
+    assert "waiting for emulators" in out
     code, _, err = run_cli("bench", "--env", "atari/breakout", "--profile")
     assert code == 2 and "are for environments on the device" in err
     for env in ("atari/breakout", "minatar/breakout"):

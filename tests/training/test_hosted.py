@@ -14,7 +14,7 @@ from paircredit.envs import make_environment
 from paircredit.envs.pieces import InPieces
 from paircredit.methods import make_method, replace_dotted
 from paircredit.training import Plan, member_keys, stack_members, states_like, train
-from paircredit.training.hosted import HostedMembers, group_sizes
+from paircredit.training.hosted import HostedMembers, Waiting, group_sizes
 from paircredit.training.loop import LoopState
 from tests.sentences import refused
 from tests.training.theatre import Stage, Theatre
@@ -163,10 +163,13 @@ def test_time_is_accounted_for():
     with HostedMembers(methods, env, plan) as members:
         stacked = stack_members(methods)
         state = members.start_members(stacked, env, plan, member_keys(range(MEMBERS)))
+        for group in members.groups:
+            group.waiting = Waiting()
         members.run_chunk(stacked, env, plan, state)
         for waiting in (group.waiting for group in members.groups):
-            assert waiting.emulators > 0 and waiting.device > 0
-            assert waiting.all > 0
+            parts = waiting.emulators, waiting.device, waiting.acting, waiting.learning
+            assert min(parts) > 0 and sum(parts) <= waiting.all
+            assert 0 < waiting.working <= waiting.all
 
 
 def test_stepping_one_on_the_device_is_refused():

@@ -31,8 +31,9 @@ def bench_hosted(spec: BenchSpec) -> dict[str, Any]:
     Returns:
         Numbers for a table and for JSON. Steps per second of the emulators alone and while training, and the share of
         the one in the other, which is how busy the emulators are; how busy the device is, by what its programs take
-        when nothing else runs (None on a CPU, whose cores the emulators use as well); and where the groups' threads
-        waited.
+        when nothing else runs (None on a CPU, whose cores the emulators use as well); and what the groups' threads did:
+        wait for emulators, wait for actions, hand programs over, and for how much of all that they had a core. Where
+        they neither wait nor have a core, they wait for each other or for a core.
     """
     method, env = refuse_what_cannot_be_timed(spec)
     methods, plan = [method] * spec.members, Plan(updates=spec.updates)
@@ -54,6 +55,11 @@ def bench_hosted(spec: BenchSpec) -> dict[str, Any]:
         device = _device_seconds(members.groups, stacked, state)
         devices = len({group.device for group in members.groups})
     per_update = statistics.median(training) / spec.updates
+
+    def share(what: str) -> float:
+        """Of the time of the groups' threads."""
+        return sum(getattr(own, what) for own in waiting) / sum(own.all for own in waiting)
+
     return {
         "method": spec.method,
         "env": spec.env,
@@ -71,8 +77,11 @@ def bench_hosted(spec: BenchSpec) -> dict[str, Any]:
         "device_seconds": device,
         "devices": devices,
         "device_busy": sum(device.values()) / per_update / devices if jax.default_backend() != "cpu" else None,
-        "threads_wait_for_emulators": sum(w.emulators for w in waiting) / sum(w.all for w in waiting),
-        "threads_wait_for_device": sum(w.device for w in waiting) / sum(w.all for w in waiting),
+        "threads_wait_for_emulators": share("emulators"),
+        "threads_wait_for_device": share("device"),
+        "threads_hand_over_steps": share("acting"),
+        "threads_hand_over_learning": share("learning"),
+        "threads_have_a_core": share("working"),
         "start_seconds": started,
         "device": {"gpu": "cuda"}.get(jax.default_backend(), jax.default_backend()),
     }
@@ -119,11 +128,16 @@ def _seconds_of_one(group: Group, methods: Any, state: LoopState) -> dict[str, f
         return programs.learn(methods, learner, state.trajectory, state.key, actors)
 
     learner, kept, noise, _, _ = learn(jax.tree.map(jnp.copy, state.learner))
-    actions, carry = programs.act(methods, learner, actors, noise[0])
+    actions, carry = programs.act(programs.taken_apart(methods, learner), actors, noise[0])
     group.pool.send(np.asarray(actions).reshape(-1))
     raw = group.by_member(group.pool.receive())
     parts: dict[str, tuple[int, Callable[[Any], Any]]] = {
-        "acting": (horizon, lambda own: programs.follow_and_act(methods, own, actors, actions, carry, raw, noise[0])),
+        "acting": (
+            horizon,
+            lambda learner: programs.follow_and_act(
+                programs.taken_apart(methods, learner), actors, actions, carry, raw, noise[0]
+            ),
+        ),
         "learning": (1, learn),
     }
     if programs.meta is not None:

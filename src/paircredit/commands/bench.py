@@ -155,8 +155,21 @@ def _on_the_host(options: BenchOptions, specs: Sequence[Any]) -> int:
     for row in rows:
         parts = ", ".join(f"{name} {1e3 * seconds:.1f}" for name, seconds in row["device_seconds"].items())
         print(f"{row['method']:<11} {parts}")
+    print("\nthe groups' threads, shares of their time")
+    for row in rows:
+        parts = ", ".join(f"{what} {row[name]:.0%}" for name, what in _OF_THREADS.items())
+        print(f"{row['method']:<11} {parts}")
     _say_where(options.json)
     return 0
+
+
+_OF_THREADS = {
+    "threads_wait_for_emulators": "waiting for emulators",
+    "threads_wait_for_device": "for actions",
+    "threads_hand_over_steps": "handing over steps",
+    "threads_hand_over_learning": "handing over learning",
+    "threads_have_a_core": "of all, with a core",
+}
 
 
 def _keep(path: Path | None, numbers: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ import tyro
 
 from paircredit.commands.options import parse_options
 from paircredit.commands.train import resumable, say_return
+from paircredit.errors import PaircreditError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +24,8 @@ class ReproduceOptions:
     """How much of it: smoke (seconds), short (minutes, for neural networks on a GPU), paper (as published)."""
     only: tuple[str, ...] = ()
     """Names of runs, or patterns like 'catch*'; others are left for later, or for other processes and machines."""
+    workers: int = 1
+    """Make so many runs at a time, each in a process of its own: one run seldom fills a GPU."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,11 +43,17 @@ def reproduce(words: list[str]) -> int:
     from paircredit.experiments import make_experiment
     from paircredit.experiments import reproduce as make_runs
     from paircredit.experiments.reproduce import choose_runs
+    from paircredit.experiments.side_by_side import reproduce_side_by_side
 
     experiment = make_experiment(options.experiment, options.scale)
     chosen, title = choose_runs(experiment, options.only), f"{experiment.name}, scale {experiment.scale}"
+    if options.workers < 1:
+        raise PaircreditError(f"--workers is {options.workers}, but must be at least 1.")
     with resumable(options.out), ProgressBars(title, len(chosen)) as bars:
-        make_runs(experiment, options.out, bars, options.only)
+        if options.workers == 1:
+            make_runs(experiment, options.out, bars, options.only)
+        else:
+            reproduce_side_by_side(experiment, options.out, options.workers, bars, options.only)
     if len(chosen) < len(experiment.runs):
         print(f"Finished in {options.out}: {len(chosen)} of {len(experiment.runs)} runs, those that were asked for.")
         return 0

@@ -17,7 +17,7 @@ class Progress(Protocol):
         ...
 
     def tell(self, numbers: str) -> None:
-        """How the run is doing at the moment."""
+        """How the run is doing at the moment; where none has begun, the whole."""
         ...
 
     def end(self, note: str) -> None:
@@ -26,6 +26,10 @@ class Progress(Protocol):
 
     def skip(self, name: str) -> None:
         """A run was finished before and is not made again."""
+        ...
+
+    def made(self, note: str) -> None:
+        """A run is done that another process has made."""
         ...
 
     def say(self, sentence: str) -> None:
@@ -49,6 +53,9 @@ class Silent:
         """Nothing."""
 
     def skip(self, name: str) -> None:
+        """Nothing."""
+
+    def made(self, note: str) -> None:
         """Nothing."""
 
     def say(self, sentence: str) -> None:

@@ -78,7 +78,15 @@ def reproduce(experiment: Experiment, folder: Path, progress: Progress | None = 
         progress: is told how it goes.
         only: make those runs only whose names fit one of these patterns; all of them where there are none.
     """
-    content, runs = _as_json(experiment), choose_runs(experiment, only)
+    runs = choose_runs(experiment, only)
+    open_experiment(experiment, folder)
+    for spec in runs:
+        run_one(spec, folder, progress or Silent())
+
+
+def open_experiment(experiment: Experiment, folder: Path) -> None:
+    """Make the folder of an experiment; one that is there must be of the same experiment."""
+    content = _as_json(experiment)
     if not folder.exists():
         _require_environments(experiment)
         with _unless_somebody_else_was_faster(folder):
@@ -91,8 +99,6 @@ def reproduce(experiment: Experiment, folder: Path, progress: Progress | None = 
             f"{folder} exists already and holds another experiment ({difference}); choose another folder or remove "
             "it first."
         )
-    for spec in runs:
-        run_one(spec, folder, progress or Silent())
 
 
 def choose_runs(experiment: Experiment, only: Sequence[str] = ()) -> list[RunSpec]:

@@ -17,7 +17,7 @@ import dataclasses
 import itertools
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any
 
@@ -44,12 +44,18 @@ class Waiting:
     Attributes:
         emulators: waiting for steps of the pool; within a compiled rollout nobody can tell, and it stays 0.
         device: waiting for actions, and with them for whatever the device had to do before.
+        acting: handing over the programs of steps.
+        learning: handing over all other programs.
         all: of all chunks, from beginning to end.
+        working: of all that, how long the thread had a core.
     """
 
     emulators: float = 0.0
     device: float = 0.0
+    acting: float = 0.0
+    learning: float = 0.0
     all: float = 0.0
+    working: float = 0.0
 
 
 class HostedMembers:
@@ -173,24 +179,27 @@ class Group:
 
     def chunk(self, updates: int, methods: PyTree, state: LoopState) -> tuple[LoopState, Summary]:
         """So many updates."""
-        began, summaries = time.perf_counter(), []
+        began, worked, summaries = time.perf_counter(), time.thread_time(), []
         if self.pool is None:
             fresh = self._open(methods, state.learner, state.key)
             known = dataclasses.replace(fresh, last_return=state.actors.last_return, ended=state.actors.ended)
             state = dataclasses.replace(state, actors=known)
         for _ in range(updates):
-            learner, kept, noise, keys, summary = self.programs.learn(
-                methods, state.learner, state.trajectory, state.key, state.actors
-            )
+            with self._counted("learning"):
+                learner, kept, noise, keys, summary = self.programs.learn(
+                    methods, state.learner, state.trajectory, state.key, state.actors
+                )
             summaries.append(summary)
             trajectory, actors = self._collect(methods, learner, state.actors, noise)
             if self.programs.meta is not None:
-                learner = self.programs.meta(methods, learner, kept, trajectory)
+                with self._counted("learning"):
+                    learner = self.programs.meta(methods, learner, kept, trajectory)
             state = LoopState(learner, trajectory, keys, actors)
         # On the host: a program that stacks would be compiled for every number of updates.
         found = {name: np.stack([np.asarray(one[name]) for one in summaries], axis=1) for name in summaries[0]}
         self.wait()
         self.waiting.all += time.perf_counter() - began
+        self.waiting.working += time.thread_time() - worked
         return state, jax.tree.map(jnp.asarray, found)
 
     def close(self) -> None:
@@ -220,29 +229,39 @@ class Group:
     ) -> tuple[Trajectory, Actors]:
         """The next piece."""
         assert self.pool is not None
+        own = self.programs.taken_apart(methods, learner)
         if self.env.in_graph:
             self._go_on()
             rollout = self.programs.rollout_of(self.pool)
-            self._in_flight = rollout(self.pool.handle, methods, learner, actors, noise)
+            self._in_flight = rollout(self.pool.handle, own, actors, noise)
             return self._in_flight
         steps: list[Recorded] = []
-        actions, carry = self.programs.act(methods, learner, actors, noise[0])
+        with self._counted("acting"):
+            actions, carry = self.programs.act(own, actors, noise[0])
         for following in (*noise[1:], None):
             self._go_on()
-            began = time.perf_counter()
-            chosen = np.asarray(actions).reshape(-1)
-            acted = time.perf_counter()
-            self.pool.send(chosen)
-            raw = self.by_member(self.pool.receive())
-            self.waiting.device += acted - began
-            self.waiting.emulators += time.perf_counter() - acted
-            before = methods, learner, actors, actions, carry, raw
-            if following is None:
-                actors, step = self.programs.follow(*before)
-            else:
-                actors, step, actions, carry = self.programs.follow_and_act(*before, following)
+            with self._counted("device"):
+                chosen = np.asarray(actions).reshape(-1)
+            with self._counted("emulators"):
+                self.pool.send(chosen)
+                raw = self.by_member(self.pool.receive())
+            with self._counted("acting"):
+                if following is None:
+                    actors, step = self.programs.follow(own, actors, actions, carry, raw)
+                else:
+                    actors, step, actions, carry = self.programs.follow_and_act(
+                        own, actors, actions, carry, raw, following
+                    )
             steps.append(step)
-        return self.programs.piece(steps, actors), actors
+        with self._counted("learning"):
+            return self.programs.piece(steps, actors), actors
+
+    @contextlib.contextmanager
+    def _counted(self, what: str) -> Iterator[None]:
+        """Add what is done here to that number of `waiting`."""
+        began = time.perf_counter()
+        yield
+        setattr(self.waiting, what, getattr(self.waiting, what) + time.perf_counter() - began)
 
     def by_member(self, raw: PyTree) -> PyTree:
         """What a pool says, with an axis for members and one for the actors of each."""
@@ -263,7 +282,13 @@ class Programs:
         self.follow_and_act = _compiled(self._follow_and_act)
         self.meta = _compiled(self._meta, 1) if plan.learn_weights and learns_weights(method) else None
         self._rollout: Any = None
+        self._structure: Any = None
         self._lock = threading.Lock()
+
+    def taken_apart(self, methods: PyTree, learner: PyTree) -> list[Array]:
+        """Both as a list, which programs of steps take: with every call of theirs it would cost more than the call."""
+        leaves, self._structure = jax.tree.flatten((methods, learner))  # which is the same in all groups
+        return leaves
 
     def rollout_of(self, pool: Pool) -> Any:
         """The compiled rollout. That of the first pool serves all of them: which one is stepped, its handle says."""
@@ -303,43 +328,45 @@ class Programs:
     def _noise(self, key: Array) -> Array:
         return noise_of_actions(key, self.env.spec, self.episodes)[0]
 
-    def _act(self, methods: PyTree, learner: PyTree, actors: Actors, gumbel: Array) -> tuple[Array, PyTree]:
+    def _act(self, own: Sequence[Array], actors: Actors, gumbel: Array) -> tuple[Array, PyTree]:
         def one(method: Any, learner: Any, own: Actors, gumbel: Array) -> tuple[Array, PyTree]:
             return act(method, prepare(learner), own.carry, own.observation, own.legal, gumbel)
 
+        methods, learner = jax.tree.unflatten(self._structure, own)
         return jax.vmap(one)(methods, learner, actors, gumbel)
 
     def _follow(
-        self, methods: PyTree, learner: PyTree, actors: Actors, actions: Array, carry: PyTree, raw: PyTree
+        self, own: Sequence[Array], actors: Actors, actions: Array, carry: PyTree, raw: PyTree
     ) -> tuple[Actors, Recorded]:
         def one(method: Any, learner: Any, own: Actors, actions: Array, carry: PyTree, raw: PyTree) -> tuple:
             state, after = jax.vmap(self.env.read)(own.state, raw)
             return follow(method, learner, own, actions, carry, state, after)
 
+        methods, learner = jax.tree.unflatten(self._structure, own)
         return jax.vmap(one)(methods, learner, actors, actions, carry, raw)
 
-    def _follow_and_act(self, methods: PyTree, learner: PyTree, *given: Any) -> tuple:
+    def _follow_and_act(self, own: Sequence[Array], *given: Any) -> tuple:
         """One program instead of two: what a step costs on the host is how often it talks to the device."""
         *before, gumbel = given
-        actors, step = self._follow(methods, learner, *before)
-        return actors, step, *self._act(methods, learner, actors, gumbel)
+        actors, step = self._follow(own, *before)
+        return actors, step, *self._act(own, actors, gumbel)
 
     def _piece(self, steps: Sequence[Recorded], actors: Actors) -> Trajectory:
         stacked = jax.tree.map(lambda *x: jnp.stack(x, axis=1), *steps)
         return jax.vmap(piece_of)(stacked, actors)
 
     def _in_graph(
-        self, pool: Pool, handle: Array, methods: PyTree, learner: PyTree, actors: Actors, noise: tuple[Array, ...]
+        self, pool: Pool, handle: Array, own: Sequence[Array], actors: Actors, noise: tuple[Array, ...]
     ) -> tuple[Trajectory, Actors]:
         shape = noise[0].shape[:2]
 
         def step(before: tuple[Array, Actors], gumbel: Array) -> tuple[tuple[Array, Actors], Recorded]:
-            handle, own = before
-            actions, carry = self._act(methods, learner, own, gumbel)
+            handle, now = before
+            actions, carry = self._act(own, now, gumbel)
             handle, raw = pool.in_graph(handle, actions.reshape(-1).astype(jnp.int32))
             raw = jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), raw)
-            own, recorded = self._follow(methods, learner, own, actions, carry, raw)
-            return (handle, own), recorded
+            now, recorded = self._follow(own, now, actions, carry, raw)
+            return (handle, now), recorded
 
         (_, actors), steps = jax.lax.scan(step, (handle, actors), jnp.stack(noise))
         stacked = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), steps)

@@ -100,6 +100,19 @@ def test_emulators_stand_back_and_the_rest_of_the_program_does_not():
     pool.close()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads have no scheduling class of their own")
+def test_emulators_may_run_only_where_nothing_else_wants_the_core():
+    def classes():
+        return {int(name): os.sched_getscheduler(int(name)) for name in os.listdir("/proc/self/task")}
+
+    before = classes()
+    pool = make_environment("atari/breakout", threads=2, niceness=20).open(np.arange(4))
+    after = classes()
+    assert {after[task] for task in after.keys() - before.keys()} == {os.SCHED_IDLE}
+    assert os.SCHED_IDLE not in {after[task] for task in after.keys() & before.keys()}
+    pool.close()
+
+
 def test_answers_do_not_share_memory_and_the_newest_frame_is_the_last():
     env = make_environment("atari/pong", most_noops=0)
     pool = env.open(np.arange(2))
@@ -233,7 +246,7 @@ def test_the_paper_s_games_are_known_by_name():
         ({"most_frames": 2**31}, "most_frames is 2,147,483,648"),
         ({"frame_skip": 2**31}, "frame_skip is 2,147,483,648"),
         ({"most_noops": 2**31 - 1}, "most_noops is 2,147,483,647"),
-        ({"niceness": 20}, "niceness is 20"),
+        ({"niceness": 21}, "niceness is 21"),
         ({"rollouts": "gpu"}, "kind of rollouts"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import jax
 
 from paircredit.envs.atari.environment import Atari
-from paircredit.envs.atari.pool import Options, count_actions
+from paircredit.envs.atari.pool import ONLY_WHEN_IDLE, Options, count_actions
 from paircredit.errors import PaircreditError, unknown_name
 
 Rollouts = Literal["auto", "in-graph", "host"]
@@ -23,7 +23,7 @@ BOUNDS = {
     "most_frames": (1, _LARGEST),
     "most_noops": (0, 10_000),
     "threads": (0, _LARGEST),
-    "niceness": (0, 19),
+    "niceness": (0, ONLY_WHEN_IDLE),
 }
 """The least and the most of every whole number; larger pictures or waits would only look as if nothing happened."""
 
@@ -64,7 +64,8 @@ class AtariConfig:
     threads: int = 0
     """Of the emulators of a group; 0: one per core."""
     niceness: int = 10
-    """How far emulators stand back from what keeps them supplied, on Linux: 0 (not at all) to 19."""
+    """How far emulators stand back from what keeps them supplied, on Linux: 0 (not at all) to 19, or 20: they run only
+    where nothing else wants the core."""
 
     def build(self) -> Atari:
         """The game; refuses bad settings, and says what to install where something is missing."""

@@ -17,6 +17,9 @@ import numpy as np
 
 from paircredit.errors import PaircreditError
 
+ONLY_WHEN_IDLE = 20
+"""A niceness beyond those that Linux has: its scheduling class for what runs only where nothing else wants the core."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Options:
@@ -130,7 +133,10 @@ def _less_urgently(make: Callable[[], Any], niceness: int) -> Any:
         if sys.platform == "linux" and niceness:
             with contextlib.suppress(OSError):  # it stands back further already
                 own = threading.get_native_id()
-                os.setpriority(os.PRIO_PROCESS, own, max(niceness, os.getpriority(os.PRIO_PROCESS, own)))
+                if niceness == ONLY_WHEN_IDLE:
+                    os.sched_setscheduler(own, os.SCHED_IDLE, os.sched_param(0))
+                else:
+                    os.setpriority(os.PRIO_PROCESS, own, max(niceness, os.getpriority(os.PRIO_PROCESS, own)))
         return make()
 
     with ThreadPoolExecutor(1) as executor:

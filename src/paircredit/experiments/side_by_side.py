@@ -1,0 +1,137 @@
+"""Runs of an experiment side by side, each in a process of its own: one run seldom fills a GPU."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from paircredit.errors import PaircreditError
+from paircredit.experiments.progress import Progress
+from paircredit.experiments.reproduce import choose_runs, open_experiment
+from paircredit.experiments.spec import Experiment, RunSpec, as_json, kind_of
+from paircredit.runs.folder import finished_already
+
+SECONDS_BETWEEN_LOOKS = 0.2
+NO_SHARE_TAKEN_AHEAD = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+"""A process would take three quarters of a GPU's memory at its start, unless it is told not to."""
+
+
+class _Running:
+    """A process that makes a run; a context manager that waits for its end."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.began, self._said = time.monotonic(), tempfile.TemporaryFile()  # noqa: SIM115 (closed at the end)
+        # In a session of its own: who presses Ctrl-C interrupts this process, and this process the others, once.
+        self.process = subprocess.Popen(
+            words,
+            stdout=subprocess.DEVNULL,
+            stderr=self._said,
+            env=NO_SHARE_TAKEN_AHEAD | dict(os.environ),
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> _Running:
+        """The process."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Wait for it, and let go of what it said."""
+        self.process.wait()
+        self._said.close()
+
+    def last_words(self) -> str:
+        """The last line that it has said."""
+        self._said.seek(0)
+        lines = self._said.read().decode(errors="replace").strip().splitlines()
+        return lines[-1].removeprefix("paircredit: ") if lines else f"it ended with code {self.process.returncode}."
+
+
+def reproduce_side_by_side(
+    experiment: Experiment,
+    folder: Path,
+    workers: int,
+    progress: Progress,
+    only: Sequence[str] = (),
+    command: Callable[[str], Sequence[str]] | None = None,
+) -> None:
+    """As `reproduce`, several runs at a time. A run whose weights come from another one waits for it.
+
+    Args:
+        experiment: what to run.
+        folder: a new one, or that of the same experiment.
+        workers: how many runs at a time.
+        progress: is told how it goes.
+        only: make those runs only whose names fit one of these patterns.
+        command: that makes the run of a name, where it is not `paircredit reproduce --only NAME`.
+
+    Raises:
+        PaircreditError: a run failed; those beside it were finished, and no other one was begun.
+    """
+    chosen = choose_runs(experiment, only)
+    open_experiment(experiment, folder)
+    words = command or (lambda name: _command(experiment, folder, name))
+    waiting = [spec for spec in chosen if not _there(spec, folder)]
+    for spec in chosen:
+        if spec not in waiting:
+            progress.skip(spec.name)
+    running: dict[str, _Running] = {}
+    failed: list[str] = []
+    with _all_stopped_at_the_end(running):
+        while running or (waiting and not failed):
+            unfinished = {spec.name for spec in waiting} | running.keys()
+            for spec in [spec for spec in waiting if not _needs(spec) & unfinished][: workers - len(running)]:
+                if not failed:
+                    waiting.remove(spec)
+                    running[spec.name] = _Running(words(spec.name))
+            for name in [name for name, run in running.items() if run.process.poll() is not None]:
+                with running.pop(name) as run:
+                    if run.process.returncode == 0:
+                        progress.made(f"{name} ({time.monotonic() - run.began:.1f} s)")
+                    else:
+                        failed.append(f"{name}: {run.last_words()}")
+            progress.tell(", ".join(running))
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+    if failed:
+        raise PaircreditError(f"{len(failed)} of {len(chosen)} runs failed; {' '.join(failed)}")
+
+
+def _there(spec: RunSpec, folder: Path) -> bool:
+    return finished_already(folder / spec.name, kind_of(spec), as_json(spec))
+
+
+def _needs(spec: RunSpec) -> set[Any]:
+    """The runs whose weights it uses."""
+    return {value for name, value in as_json(spec).items() if name.endswith("weights_from")}
+
+
+def _command(experiment: Experiment, folder: Path, name: str) -> list[str]:
+    words = ["reproduce", experiment.name, "--scale", experiment.scale, "--out", str(folder)]
+    return [sys.executable, "-m", "paircredit", *words, "--only", glob.escape(name)]
+
+
+@contextlib.contextmanager
+def _all_stopped_at_the_end(running: dict[str, _Running]) -> Iterator[None]:
+    """Whatever happens, no process is left behind; an interrupted run can be resumed."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        for run in running.values():
+            run.process.send_signal(signal.SIGINT)
+        for run in running.values():
+            with run:
+                pass
+        signal.signal(signal.SIGTERM, before)
