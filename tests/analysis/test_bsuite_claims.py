@@ -99,6 +99,20 @@ def test_b1_fails_without_a_gain_in_the_chain(runs, tmp_path):
     assert verdict([*others, *find_runs(tmp_path)])[0] == "fails"
 
 
+def test_b1_fails_without_a_gain_in_the_chain_whatever_is_missing(changed):
+    chain = {"discounting_chain__meta-pwr": 3554 / 161, "discounting_chain__meta-pwtd": 3554 / 1040}
+    without = [run for run in changed(**chain) if not run.name.startswith("cartpole")]
+    assert verdict(without)[0] == "fails"
+
+
+def test_short_runs_of_others_do_not_take_a_domain_away(runs, tmp_path):
+    for label in ("meta-lambda", "rgm"):
+        write_regrets(tmp_path, label, "catch_noise", 1.0, numbers=range(5), episodes=50)
+    others = [run for run in runs if run.name != "catch_noise-rgm"]
+    status, text = verdict([*others, *find_runs(tmp_path)])
+    assert status == "holds" and "catch noise: A2C 42,221" in text and "RGM 1 " not in text
+
+
 def test_b1_is_not_judged_without_cartpole(runs):
     status, text = verdict([run for run in runs if not run.name.startswith("cartpole")])
     assert status == "not judged" and text.endswith("not judged: cartpole.")

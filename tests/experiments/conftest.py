@@ -36,6 +36,9 @@ class Counted:
     def skip(self, name: str) -> None:
         self.skipped.append(name)
 
+    def made(self, note: str) -> None:
+        self.ended.append(note)
+
     def say(self, sentence: str) -> None:
         self.said.append(sentence)
 

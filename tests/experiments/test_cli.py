@@ -149,6 +149,15 @@ BAD = [
     (["train", "dag", "h-pwr", "--weights", "nowhere.npz"], "There is no file or folder .*nowhere.npz"),
     (["reproduce", "dga", "--out", "x"], "no experiment called 'dga'. Did you mean 'dag'"),
     (["reproduce", "dag", "--scale", "papper", "--out", "x"], "no scale of dag called 'papper'. Did you mean 'paper'"),
+    (["reproduce", "bsuite", "--only", "--out", "x"], "--only needs the name of a run, or a pattern"),
+    (
+        ["train", "bsuite/umbrella_length/7", "a2c", "--out", "x"],
+        "a variant of bsuite/umbrella_length; write bsuite/umbrella_length with --env.length 8.",
+    ),
+    (
+        ["train", "bsuite/catch/3", "a2c", "--out", "x"],
+        "a variant of bsuite/catch; write bsuite/catch with its defaults",
+    ),
     (["reproduce", "bsuite", "--out", "x", "--only", "catch-a2"], "no run of bsuite at scale short called 'catch-a2'"),
     (["claims", "nowhere"], "no folder nowhere"),
     (["claims", "."], "no runs"),

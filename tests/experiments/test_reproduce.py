@@ -64,6 +64,13 @@ def test_only_some_runs(tmp_path: Path, monkeypatch) -> None:
     assert not (tmp_path / "none").exists()
 
 
+def test_weights_of_a_run_that_is_not_there(tmp_path: Path) -> None:
+    experiment = make_experiment("dag", "smoke")
+    with refused("dag4-train-meta-pwr uses the weights of dag4-reset-meta-pwr; make that run first, or name both."):
+        reproduce(experiment, tmp_path / "dag", only=["dag4-train-meta-pwr"])
+    assert not (tmp_path / "dag").exists()
+
+
 def test_progress_was_told_everything(reproduction) -> None:
     progress = reproduction.progress
     assert progress.begun == progress.advanced

@@ -112,6 +112,17 @@ def test_what_cannot_fit_is_refused_before_anything_is_compiled(monkeypatch: pyt
     memory.refuse_batches_too_large([make_method("a2c")] * 100, make_environment("dag"))
 
 
+def test_learners_that_cannot_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Networks of Key-to-Door have 3.4 million parameters each, and Adam keeps two more numbers of each."""
+    env, method = make_environment("key-to-door"), make_method("a2c", env="key-to-door")
+    monkeypatch.setattr(memory, "_all_bytes", lambda: 8.0 * GIB)
+    with refused(
+        "learners of M = 1,000,000 members", "but the device has 8.0 GiB; lower M to ", "or less (fewer seeds"
+    ):
+        memory.refuse_learners_too_large([method] * 1_000_000, env)
+    memory.refuse_learners_too_large([method] * 100, env)
+
+
 def test_arrays_of_the_host_count_too() -> None:
     with refused("74.6 GiB", "lower M to"), memory.enough_memory(10**6, 1, 1):
         raise MemoryError("Unable to allocate 74.6 GiB for an array")

@@ -125,8 +125,9 @@ def _columns(
 
 def _folder_of(run: Run) -> str:
     """The method, and what is changed about it."""
-    label = str(run.spec.get("tags", {}).get("label", run.spec["method"]))
-    return label.replace(",", "").replace(" ", "-")
+    changed = [f"{name}={value}" for name, value in sorted(run.spec["method_settings"].items())]
+    label = str(run.spec.get("tags", {}).get("label", " ".join([run.spec["method"], *changed])))
+    return label.replace(",", "").replace(" ", "-").replace("/", "-")
 
 
 def _id_of(run: Run) -> str:

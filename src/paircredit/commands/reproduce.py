@@ -22,7 +22,7 @@ class ReproduceOptions:
     """Folder for the runs: a new one, or that of the same experiment, left unfinished."""
     scale: str = "short"
     """How much of it: smoke (seconds), short (minutes, for neural networks on a GPU), paper (as published)."""
-    only: tuple[str, ...] = ()
+    only: tuple[str, ...] | None = None
     """Names of runs, or patterns like 'catch*'; others are left for later, or for other processes and machines."""
     workers: int = 1
     """Make so many runs at a time, each in a process of its own: one run seldom fills a GPU."""
@@ -45,15 +45,17 @@ def reproduce(words: list[str]) -> int:
     from paircredit.experiments.reproduce import choose_runs
     from paircredit.experiments.side_by_side import reproduce_side_by_side
 
-    experiment = make_experiment(options.experiment, options.scale)
-    chosen, title = choose_runs(experiment, options.only), f"{experiment.name}, scale {experiment.scale}"
+    if options.only == ():
+        raise PaircreditError("--only needs the name of a run, or a pattern such as 'catch*'.")
+    experiment, only = make_experiment(options.experiment, options.scale), options.only or ()
+    chosen, title = choose_runs(experiment, only), f"{experiment.name}, scale {experiment.scale}"
     if options.workers < 1:
         raise PaircreditError(f"--workers is {options.workers}, but must be at least 1.")
     with resumable(options.out), ProgressBars(title, len(chosen)) as bars:
         if options.workers == 1:
-            make_runs(experiment, options.out, bars, options.only)
+            make_runs(experiment, options.out, bars, only)
         else:
-            reproduce_side_by_side(experiment, options.out, options.workers, bars, options.only)
+            reproduce_side_by_side(experiment, options.out, options.workers, bars, only)
     if len(chosen) < len(experiment.runs):
         print(f"Finished in {options.out}: {len(chosen)} of {len(experiment.runs)} runs, those that were asked for.")
         return 0

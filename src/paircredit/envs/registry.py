@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 from paircredit.envs import atari
-from paircredit.envs.bsuite.sweep import DOMAINS
+from paircredit.envs.bsuite.sweep import DOMAINS, SWEEP
 from paircredit.envs.dag import DagConfig
 from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.envs.minatar import GAMES, MinAtarConfig
@@ -55,7 +55,7 @@ def register_environment(name: str, config: Callable[..., Any], summary: str) ->
 def environment_config(name: str, **settings: object) -> EnvConfig:
     """The settings of a named environment, the given ones replaced."""
     if name not in _CONFIGS:
-        raise unknown_name("environment", name, _CONFIGS)
+        raise _as_variant(name) or unknown_name("environment", name, _CONFIGS)
     config: EnvConfig = _CONFIGS[name][0]()
     known = {field.name: field for field in dataclasses.fields(config)}  # type: ignore[arg-type]
     for setting, value in settings.items():
@@ -63,6 +63,17 @@ def environment_config(name: str, **settings: object) -> EnvConfig:
             raise unknown_name(f"setting of {name}", setting, known)
         check_kind(known[setting], value, f"{name}.{setting}")
     return dataclasses.replace(config, **settings)  # type: ignore[type-var]
+
+
+def _as_variant(name: str) -> PaircreditError | None:
+    """The error for an id of bsuite's sweep, which stands for a domain and settings."""
+    if (variant := SWEEP.get(name.removeprefix("bsuite/"))) is None:
+        return None
+    domain = f"bsuite/{name.removeprefix('bsuite/').partition('/')[0]}"
+    usual: Any = _CONFIGS[domain][0]()
+    changed = {k: v for k, v in dataclasses.asdict(variant).items() if v != getattr(usual, k)}
+    options = "".join(f" --env.{key.replace('_', '-')} {value}" for key, value in changed.items())
+    return PaircreditError(f"{name} is a variant of {domain}; write {domain} with{options or ' its defaults'}.")
 
 
 def make_environment(name: str, **settings: object) -> Environment:

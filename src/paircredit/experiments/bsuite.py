@@ -15,9 +15,15 @@ from paircredit.methods.settings import replace_dotted
 METHODS = ("a2c", "meta-pwtd", "meta-pwr")
 BASELINES = ("rgm", "a2c-rr", "meta-lambda")
 """The first two are in the paper's table; Meta-λ(s) is not, because it did as well as a fixed λ before."""
-SWITCHES = (("a2c", 0.025), ("meta-pwtd", 0.05), ("meta-pwr", 0.05))
-"""Methods with an entropy cost that is not their default: the paper's own for those whose weights start at ½, and A2C
-with the one that they have by default."""
+SWITCHES = (
+    ("a2c", 0.025),
+    ("a2c", 0.0125),
+    ("meta-pwtd", 0.05),
+    ("meta-pwtd", 0.0125),
+    ("meta-pwr", 0.05),
+    ("meta-pwr", 0.0125),
+)
+"""Methods with an entropy cost that is not their default: all have 0.05, the paper's own, 0.025 and 0.0125 then."""
 EPISODES, CARTPOLE_EPISODES = 100_000, 50_000
 """Of every member (paper, bsuite appendix)."""
 SEEDS = 3

@@ -79,9 +79,25 @@ def reproduce(experiment: Experiment, folder: Path, progress: Progress | None = 
         only: make those runs only whose names fit one of these patterns; all of them where there are none.
     """
     runs = choose_runs(experiment, only)
+    refuse_missing_weights(experiment, runs, folder)
     open_experiment(experiment, folder)
     for spec in runs:
         run_one(spec, folder, progress or Silent())
+
+
+def weights_used(spec: RunSpec) -> set[str]:
+    """The runs (or files) whose weights a run uses."""
+    return {value for name, value in as_json(spec).items() if name.endswith("weights_from") and value is not None}
+
+
+def refuse_missing_weights(experiment: Experiment, runs: Sequence[RunSpec], folder: Path) -> None:
+    """Refuse some runs of an experiment that use weights of others of its runs, which are not there."""
+    others = {spec.name: spec for spec in experiment.runs} | dict.fromkeys(spec.name for spec in runs)
+    for spec in runs:
+        for source in weights_used(spec):
+            other = others.get(source)
+            if other is not None and not finished_already(folder / source, kind_of(other), as_json(other)):
+                raise PaircreditError(f"{spec.name} uses the weights of {source}; make that run first, or name both.")
 
 
 def open_experiment(experiment: Experiment, folder: Path) -> None:

@@ -12,11 +12,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from paircredit.errors import PaircreditError
 from paircredit.experiments.progress import Progress
-from paircredit.experiments.reproduce import choose_runs, open_experiment
+from paircredit.experiments.reproduce import choose_runs, open_experiment, refuse_missing_weights, weights_used
 from paircredit.experiments.spec import Experiment, RunSpec, as_json, kind_of
 from paircredit.runs.folder import finished_already
 
@@ -77,6 +76,7 @@ def reproduce_side_by_side(
         PaircreditError: a run failed; those beside it were finished, and no other one was begun.
     """
     chosen = choose_runs(experiment, only)
+    refuse_missing_weights(experiment, chosen, folder)
     open_experiment(experiment, folder)
     words = command or (lambda name: _command(experiment, folder, name))
     waiting = [spec for spec in chosen if not _there(spec, folder)]
@@ -88,7 +88,7 @@ def reproduce_side_by_side(
     with _all_stopped_at_the_end(running):
         while running or (waiting and not failed):
             unfinished = {spec.name for spec in waiting} | running.keys()
-            for spec in [spec for spec in waiting if not _needs(spec) & unfinished][: workers - len(running)]:
+            for spec in [spec for spec in waiting if not weights_used(spec) & unfinished][: workers - len(running)]:
                 if not failed:
                     waiting.remove(spec)
                     running[spec.name] = _Running(words(spec.name))
@@ -106,11 +106,6 @@ def reproduce_side_by_side(
 
 def _there(spec: RunSpec, folder: Path) -> bool:
     return finished_already(folder / spec.name, kind_of(spec), as_json(spec))
-
-
-def _needs(spec: RunSpec) -> set[Any]:
-    """The runs whose weights it uses."""
-    return {value for name, value in as_json(spec).items() if name.endswith("weights_from")}
 
 
 def _command(experiment: Experiment, folder: Path, name: str) -> list[str]:

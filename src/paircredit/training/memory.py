@@ -46,8 +46,7 @@ def enough_memory(members: int, episodes: int, horizon: int) -> Iterator[None]:
 def refuse_learners_too_large(methods: Sequence[Any], env: Environment) -> None:
     """Refuse learners that alone are larger than the device's memory, before anything is computed.
 
-    Only methods that keep much beside their parameters are looked at: those that name the setting which decides how
-    much, as `setting_of_memory`.
+    Methods that keep much beside their parameters name the setting which decides how much, as `setting_of_memory`.
 
     Args:
         methods: one per member, of the same structure.
@@ -56,17 +55,20 @@ def refuse_learners_too_large(methods: Sequence[Any], env: Environment) -> None:
     Raises:
         NotEnoughMemoryError: they do not fit.
     """
-    setting, room = getattr(methods[0], "setting_of_memory", None), _all_bytes()
-    if setting is None or room is None:
+    if (room := _all_bytes()) is None:
         return
     learner = jax.eval_shape(lambda key: methods[0].init(key, env), jax.random.key(0))
     each = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(learner))
     members = len(methods) // shares(len(methods), jax.local_device_count())
     if members * each > room:
+        setting, most = getattr(methods[0], "setting_of_memory", None), int(room // each)
+        less = f"what they keep (--method.{setting}) by a factor of {members * each / room:.1f} or more"
+        fewer = f"M to {most:,} or less (fewer seeds or variants in one run)"
+        ways = [less] * (setting is not None) + [fewer] * (most > 0) or ["the size of the networks"]
         raise NotEnoughMemoryError(
-            f"The learners of M = {members} members with episodes of T = {env.spec.horizon} steps take "
-            f"{members * each / 2**30:.1f} GiB, but the device has {room / 2**30:.1f} GiB; lower what they keep "
-            f"(--method.{setting}) by a factor of {members * each / room:.1f} or more, or train fewer members at once."
+            f"The learners of M = {members:,} members with episodes of T = {env.spec.horizon} steps take "
+            f"{members * each / 2**30:,.1f} GiB, but the device has {room / 2**30:.1f} GiB; lower "
+            f"{' or '.join(ways)}."
         )
 
 

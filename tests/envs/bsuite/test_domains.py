@@ -258,6 +258,7 @@ def test_every_bit_of_the_umbrella_is_a_coin_of_its_own(width):
     [
         ("catch", {"noise_scale": -1.0}, ("noise_scale is -1.0",)),
         ("catch", {"reward_scale": float("nan")}, ("reward_scale is nan",)),
+        ("catch_scale", {"reward_scale": -1.0}, ("reward_scale is -1.0", "above 0")),
         ("umbrella_length", {"length": 0}, ("length 0", "at least 1")),
         ("umbrella_length", {"length": 101}, ("length 101", "max_length 100")),
         ("umbrella_distract", {"distractors": 101}, ("101 distractors", "max_distractors 100")),

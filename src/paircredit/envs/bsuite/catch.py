@@ -113,4 +113,9 @@ class CatchConfig:
                 )
         if self.noise_scale < 0:
             raise PaircreditError(f"Catch's noise_scale is {self.noise_scale}; a deviation cannot be negative.")
+        if self.reward_scale <= 0:
+            raise PaircreditError(
+                f"Catch's reward_scale is {self.reward_scale}; it must be above 0, so that a caught ball pays "
+                "more than a missed one."
+            )
         return Catch(jnp.asarray(self.noise_scale, dtype=float), jnp.asarray(self.reward_scale, dtype=float))
