@@ -295,7 +295,7 @@ class TestBeforeAnythingStarts:
                 return dataclasses.replace(super().spec, whole_episodes=False)
 
         env = Pieces(**{field.name: getattr(UMBRELLA, field.name) for field in dataclasses.fields(UMBRELLA)})
-        with refused("TVT", "whole episodes", "transported"):
+        with refused("tvt", "whole episodes", "transported"):
             train([TRANSPORTING], [env], [0], Plan(updates=1), 1)
 
 

@@ -18,6 +18,8 @@ from paircredit.training.sharding import shares
 _UNITS = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _SIGNS = ("RESOURCE_EXHAUSTED", "Out of memory")
 """Of exhaustion; inside a program a CPU calls it an internal error."""
+_FEW = 16
+"""Members whose parameters are not counted: nobody has such large networks here."""
 _REQUEST = re.compile(r"allocat\w*\s+([\d.]+)\s*(KiB|MiB|GiB|TiB|)")
 
 
@@ -55,13 +57,14 @@ def refuse_learners_too_large(methods: Sequence[Any], env: Environment) -> None:
     Raises:
         NotEnoughMemoryError: they do not fit.
     """
-    if (room := _all_bytes()) is None:
+    room, setting = _all_bytes(), getattr(methods[0], "setting_of_memory", None)
+    if room is None or (setting is None and len(methods) <= _FEW):
         return
     learner = jax.eval_shape(lambda key: methods[0].init(key, env), jax.random.key(0))
     each = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(learner))
     members = len(methods) // shares(len(methods), jax.local_device_count())
     if members * each > room:
-        setting, most = getattr(methods[0], "setting_of_memory", None), int(room // each)
+        most = int(room // each)
         less = f"what they keep (--method.{setting}) by a factor of {members * each / room:.1f} or more"
         fewer = f"M to {most:,} or less (fewer seeds or variants in one run)"
         ways = [less] * (setting is not None) + [fewer] * (most > 0) or ["the size of the networks"]
