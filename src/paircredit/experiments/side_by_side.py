@@ -25,7 +25,7 @@ NO_SHARE_TAKEN_AHEAD = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 
 
 class _Running:
-    """A process that makes a run; a context manager that waits for its end."""
+    """A process that makes a run."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self.began, self._said = time.monotonic(), tempfile.TemporaryFile()  # noqa: SIM115 (closed at the end)
@@ -38,12 +38,8 @@ class _Running:
             start_new_session=True,
         )
 
-    def __enter__(self) -> _Running:
-        """The process."""
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Wait for it, and let go of what it said."""
+    def close(self) -> None:
+        """Wait for its end, and let go of what it said."""
         self.process.wait()
         self._said.close()
 
@@ -88,12 +84,12 @@ def reproduce_side_by_side(
     with _all_stopped_at_the_end(running):
         while running or (waiting and not failed):
             unfinished = {spec.name for spec in waiting} | running.keys()
-            for spec in [spec for spec in waiting if not weights_used(spec) & unfinished][: workers - len(running)]:
-                if not failed:
-                    waiting.remove(spec)
-                    running[spec.name] = _Running(words(spec.name))
+            ready = [spec for spec in waiting if not failed and not weights_used(spec) & unfinished]
+            for spec in ready[: workers - len(running)]:
+                waiting.remove(spec)
+                running[spec.name] = _Running(words(spec.name))
             for name in [name for name, run in running.items() if run.process.poll() is not None]:
-                with running.pop(name) as run:
+                with contextlib.closing(running.pop(name)) as run:
                     if run.process.returncode == 0:
                         progress.made(f"{name} ({time.monotonic() - run.began:.1f} s)")
                     else:
@@ -127,6 +123,5 @@ def _all_stopped_at_the_end(running: dict[str, _Running]) -> Iterator[None]:
         for run in running.values():
             run.process.send_signal(signal.SIGINT)
         for run in running.values():
-            with run:
-                pass
+            run.close()
         signal.signal(signal.SIGTERM, before)

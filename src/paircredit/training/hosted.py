@@ -4,9 +4,6 @@ Members are trained in groups, each with a pool of environments and a thread of 
 loop does, with the same functions and in the same order, so nothing changes for a member; but while one group waits for
 its emulators, the device works for another one, and while the device learns for one, the emulators of the others step.
 
-A rollout is either a compiled program with the pool's steps in it, or a loop of Python over compiled steps: in the
-first the device waits for the emulators, in the second it need not.
-
 Where there are several devices, groups take turns at them: each computes on one, whichever pool it has.
 """
 
@@ -28,12 +25,9 @@ from jaxtyping import Array, Key
 
 from paircredit.envs.hosted import HostedEnvironment, Pool
 from paircredit.errors import PaircreditError
-from paircredit.methods.outer_loop import meta_learn
-from paircredit.networks.prepare import prepare
-from paircredit.training import loop
-from paircredit.training.loop import LoopState, Plan, Summary, fresh_learner, learns_weights, summarise
-from paircredit.training.pieces import Actors, Recorded, actors_at, follow, noise_of_actions, piece_of
-from paircredit.training.rollout import act
+from paircredit.training.hosted_programs import Programs
+from paircredit.training.loop import LoopState, Plan, Summary
+from paircredit.training.pieces import Actors, Recorded
 from paircredit.types import PyTree, Trajectory
 
 
@@ -270,136 +264,6 @@ class Group:
     def _go_on(self) -> None:
         if self.stopped.is_set():
             raise _StoppedError
-
-
-class Programs:
-    """What groups of one size compute, compiled once for all of them; everything is mapped over a group's members."""
-
-    def __init__(self, env: HostedEnvironment, plan: Plan, method: Any) -> None:
-        self.env, self.plan, self.episodes = env, plan, method.episodes
-        self.start, self.begin, self.learn = _compiled(self._start), _compiled(self._begin), _compiled(self._learn, 1)
-        self.act, self.follow, self.piece = _compiled(self._act), _compiled(self._follow), _compiled(self._piece)
-        self.follow_and_act = _compiled(self._follow_and_act)
-        self.meta = _compiled(self._meta, 1) if plan.learn_weights and learns_weights(method) else None
-        self._rollout: Any = None
-        self._structure: Any = None
-        self._lock = threading.Lock()
-
-    def taken_apart(self, methods: PyTree, learner: PyTree) -> list[Array]:
-        """Both as a list, which programs of steps take: with every call of theirs it would cost more than the call."""
-        leaves, self._structure = jax.tree.flatten((methods, learner))  # which is the same in all groups
-        return leaves
-
-    def rollout_of(self, pool: Pool) -> Any:
-        """The compiled rollout. That of the first pool serves all of them: which one is stepped, its handle says."""
-        with self._lock:
-            if self._rollout is None:
-                _ = pool.handle  # which also makes the emulator's functions known
-                self._rollout = _compiled(lambda *given: self._in_graph(pool, *given))
-        return self._rollout
-
-    def _start(self, methods: PyTree, keys: Array, weights: PyTree) -> tuple:
-        def one(method: Any, key: Array, weights: PyTree) -> tuple:
-            init_key, rollout_key, key = jax.random.split(key, 3)
-            actor_key, rollout_key = jax.random.split(rollout_key)
-            learner = fresh_learner(method, self.env, init_key, weights)
-            return learner, actor_key, self._noise(rollout_key), key
-
-        learner, actor_keys, noise, keys = jax.vmap(one)(methods, keys, weights)
-        return learner, actor_keys, _by_time(noise), keys
-
-    def _begin(self, methods: PyTree, learner: PyTree, raw: PyTree) -> Actors:
-        def one(method: Any, learner: Any, raw: PyTree) -> Actors:
-            return actors_at(method, learner, *jax.vmap(lambda own: self.env.read(None, own))(raw))
-
-        return jax.vmap(one)(methods, learner, raw)
-
-    def _learn(self, methods: PyTree, learner: PyTree, trajectory: Trajectory, keys: Array, actors: Actors) -> tuple:
-        def one(method: Any, state: LoopState) -> tuple:
-            key, rollout_key = jax.random.split(state.key)
-            summary = summarise(method, self.env, self.plan, state)
-            learner, kept = method.learn(state.learner, state.trajectory)
-            return learner, kept, self._noise(rollout_key), key, summary
-
-        states = LoopState(learner, trajectory, keys, actors)
-        learner, kept, noise, keys, summary = jax.vmap(one)(methods, states)
-        return learner, kept, _by_time(noise), keys, summary
-
-    def _noise(self, key: Array) -> Array:
-        return noise_of_actions(key, self.env.spec, self.episodes)[0]
-
-    def _act(self, own: Sequence[Array], actors: Actors, gumbel: Array) -> tuple[Array, PyTree]:
-        def one(method: Any, learner: Any, own: Actors, gumbel: Array) -> tuple[Array, PyTree]:
-            return act(method, prepare(learner), own.carry, own.observation, own.legal, gumbel)
-
-        methods, learner = jax.tree.unflatten(self._structure, own)
-        return jax.vmap(one)(methods, learner, actors, gumbel)
-
-    def _follow(
-        self, own: Sequence[Array], actors: Actors, actions: Array, carry: PyTree, raw: PyTree
-    ) -> tuple[Actors, Recorded]:
-        def one(method: Any, learner: Any, own: Actors, actions: Array, carry: PyTree, raw: PyTree) -> tuple:
-            state, after = jax.vmap(self.env.read)(own.state, raw)
-            return follow(method, learner, own, actions, carry, state, after)
-
-        methods, learner = jax.tree.unflatten(self._structure, own)
-        return jax.vmap(one)(methods, learner, actors, actions, carry, raw)
-
-    def _follow_and_act(self, own: Sequence[Array], *given: Any) -> tuple:
-        """One program instead of two: what a step costs on the host is how often it talks to the device."""
-        *before, gumbel = given
-        actors, step = self._follow(own, *before)
-        return actors, step, *self._act(own, actors, gumbel)
-
-    def _piece(self, steps: Sequence[Recorded], actors: Actors) -> Trajectory:
-        stacked = jax.tree.map(lambda *x: jnp.stack(x, axis=1), *steps)
-        return jax.vmap(piece_of)(stacked, actors)
-
-    def _in_graph(
-        self, pool: Pool, handle: Array, own: Sequence[Array], actors: Actors, noise: tuple[Array, ...]
-    ) -> tuple[Trajectory, Actors]:
-        shape = noise[0].shape[:2]
-
-        def step(before: tuple[Array, Actors], gumbel: Array) -> tuple[tuple[Array, Actors], Recorded]:
-            handle, now = before
-            actions, carry = self._act(own, now, gumbel)
-            handle, raw = pool.in_graph(handle, actions.reshape(-1).astype(jnp.int32))
-            raw = jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), raw)
-            now, recorded = self._follow(own, now, actions, carry, raw)
-            return (handle, now), recorded
-
-        (_, actors), steps = jax.lax.scan(step, (handle, actors), jnp.stack(noise))
-        stacked = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), steps)
-        return jax.vmap(piece_of)(stacked, actors), actors
-
-    def _meta(self, methods: PyTree, learner: PyTree, kept: PyTree, trajectory: Trajectory) -> PyTree:
-        return jax.vmap(meta_learn)(methods, learner, kept, trajectory)
-
-
-def _by_time(noise: Array) -> tuple[Array, ...]:
-    """[m, T, B, A] as T arrays: the host takes one after another."""
-    return tuple(noise[:, t] for t in range(noise.shape[1]))
-
-
-def _compiled(function: Callable[..., Any], *taken_over: int) -> Callable[..., Any]:
-    """A compiled function that only one thread compiles; the others wait for it.
-
-    Args:
-        function: of arrays alone.
-        taken_over: numbers of arguments whose memory becomes that of the results: learners may be large.
-    """
-    program = jax.jit(function, donate_argnums=taken_over, compiler_options=loop.compiler_options())
-    lock, ready = threading.Lock(), threading.Event()
-
-    def call(*arguments: Any) -> Any:
-        if ready.is_set():
-            return program(*arguments)
-        with lock:
-            result = program(*arguments)
-            ready.set()
-            return result
-
-    return call
 
 
 def group_sizes(members: int, groups: int) -> list[int]:
