@@ -4,7 +4,7 @@ Everything is here: the environment in NumPy, 16 episodes side by side; the appe
 differentiable Adam step inside and a double backward pass outside. Needs `torch` (2.11 or later) and `numpy`, and
 nothing of paircredit, unless it is to be timed as well: `--ours` does both, on the same device, and prints the ratios.
 
-    python benchmarks/peer_torch.py --ours --device cuda --updates 8 --warmup 2 --seeds 10
+    python benchmarks/peer_torch.py --ours --device cuda --updates 8 --warmup 2 --seeds 10 --json peer.json
     python benchmarks/peer_torch.py --method meta-pwr --device cuda --updates 50 --seeds 10 --json peer.json
     python benchmarks/peer_torch.py --method a2c --device cpu --updates 5 --small
     python benchmarks/peer_torch.py --check
@@ -14,7 +14,7 @@ Seeds run one after another, as they do with such a script; nothing is extrapola
 the device synchronised before each reading of the clock, warm-up updates left out. `--json` keeps one row per method,
 device, seeds, size of network and use of `--compile`, and replaces a row that is measured again.
 
-What `--json` writes, in {"rows": [...]}:
+What `--json` writes, in {"rows": [...]}; beside them, with `--ours`, what `paircredit bench` wrote, as "ours":
 
     method, device, small, seeds, updates, warmup     as asked for
     seconds_per_update        one seed, rollout + learning (+ metagradient); median over all seeds' updates
@@ -538,12 +538,13 @@ def read_rows(path: Path, needed: set[str]) -> list[dict]:
     return rows
 
 
-def keep_row(path: Path, row: dict) -> None:
-    """Add a measurement to a file in place of an older one of the same case."""
+def keep_row(path: Path, row: dict, ours: dict) -> None:
+    """Add a measurement to a file in place of an older one of the same case; beside it, what the library said."""
     identity = ("method", "device", "seeds", "small", "compiled")
     rows = read_rows(path, set()) if path.exists() else []
     rows = [old for old in rows if any(old.get(field) != row[field] for field in identity)]
-    path.write_text(json.dumps({"rows": [*rows, row]}, indent=1) + "\n")
+    beside = {"ours": ours} if ours else {}
+    path.write_text(json.dumps({"rows": [*rows, row], **beside}, indent=1) + "\n")
 
 
 def compare(peer_rows: list[dict], our_rows: list[dict]) -> None:
@@ -567,8 +568,8 @@ def compare(peer_rows: list[dict], our_rows: list[dict]) -> None:
         print(f"{ours['method']:9s}  {ours['device']:6s}  {ours['members']:7d}  {whole:33s}   {alone}")
 
 
-def time_ours(options: argparse.Namespace, methods: list[str]) -> list[dict]:
-    """Have the library time itself on the same device, with as many members as the peer has seeds."""
+def time_ours(options: argparse.Namespace, methods: list[str]) -> dict:
+    """What the library says of itself on the same device, with as many members as the peer has seeds."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "ours.json"
         updates, repeats = (5, 10) if options.device == "cuda" else (1, min(options.updates, 10))
@@ -578,10 +579,10 @@ def time_ours(options: argparse.Namespace, methods: list[str]) -> list[dict]:
         done = subprocess.run(command, check=False, env={**os.environ, **platform_of_jax})
         if done.returncode:
             raise SystemExit(f"The library could not be timed with {options.ours}; what it said stands above.")
-        rows = read_rows(file, OUR_FIELDS)
+        rows, said = read_rows(file, OUR_FIELDS), json.loads(file.read_text())
     if any(row["device"] != options.device for row in rows):
         raise SystemExit(f"The library found no {options.device} to run on, only: {rows[0]['device']}.")
-    return rows
+    return said
 
 
 def check_metagradient(seed: int = 0) -> float:
@@ -724,14 +725,14 @@ def main() -> None:
         check()
         torch.set_num_threads(threads)
     rows, methods = [], [options.method] if options.method else sorted(METHODS) if options.ours else []
-    ours = time_ours(options, methods) if options.ours else []
+    ours = time_ours(options, methods) if options.ours else {}
     for method in methods:
         rows.append(measure(options, method))
         print_row(rows[-1])
         if options.json:
-            keep_row(options.json, rows[-1])
+            keep_row(options.json, rows[-1], ours)
     if options.ours:
-        compare(rows, ours)
+        compare(rows, ours["rows"])
     if options.compare:
         if options.json:
             rows = read_rows(options.json, PEER_FIELDS)
