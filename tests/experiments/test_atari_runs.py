@@ -65,7 +65,7 @@ def test_bench_shows_how_busy_both_sides_are(run_cli, tmp_path):
         "bench", "--methods", "meta-pwtd", *words, "--settings", *settings, "--json", tmp_path / "numbers.json"
     )
     assert code == 0, err
-    assert "emulators alone" in out and "A step is 4 frames." in out
+    assert "the emulators alone" in out and "A step is 4 frames." in out
     (row,) = json.loads((tmp_path / "numbers.json").read_text())["rows"]
     assert row["frames_per_second"] == pytest.approx(4 * row["steps_per_second"])
     assert row["groups"] == 2 and set(row["device_seconds"]) == {"acting", "learning", "meta"}
@@ -73,7 +73,13 @@ def test_bench_shows_how_busy_both_sides_are(run_cli, tmp_path):
     parts = "wait_for_emulators", "wait_for_device", "hand_over_steps", "hand_over_learning"
     shares = [row[f"threads_{part}"] for part in parts]
     assert min(shares) > 0 and sum(shares) <= 1 and 0 < row["threads_have_a_core"] < 1
-    assert "waiting for emulators" in out
+    assert "waiting for emulators" in out and -0.01 < row["groups_wait_for_each_other"] < 1
+    speeds = row["steps_per_second"], row["one_pool_steps_per_second"]
+    assert row["share_of_one_pool"] == pytest.approx(speeds[0] / speeds[1])  # of one turn
+    if sys.platform == "linux":
+        for when in ("cores_while_training", "cores_alone", "cores_in_one_pool"):  # too short to have been counted
+            assert "emulators" in row[when] and min(row[when].values()) >= 0
+        assert f"of {row['cores']} cores, emulators and other threads had" in out
     code, _, err = run_cli("bench", "--env", "atari/breakout", "--profile")
     assert code == 2 and "are for environments on the device" in err
     for env in ("atari/breakout", "minatar/breakout"):

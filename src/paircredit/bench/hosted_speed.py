@@ -1,14 +1,16 @@
 """Training speed where environments live on the host, beside what the emulators can do by themselves.
 
-Emulators alone and training take turns on the same pools, so that whatever else the machine does slows both down.
+Emulators alone and training take turns, so that whatever else the machine does slows both down.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,7 +18,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from paircredit.bench.cores import cores_between, work_so_far
 from paircredit.bench.training_speed import BenchSpec, refuse_what_cannot_be_timed
+from paircredit.envs.hosted import Pool
 from paircredit.training.hosted import Group, HostedMembers, Waiting
 from paircredit.training.loop import LoopState, Plan
 from paircredit.training.members import member_keys, stack_members
@@ -29,32 +33,39 @@ def bench_hosted(spec: BenchSpec) -> dict[str, Any]:
         spec: what to time.
 
     Returns:
-        Numbers for a table and for JSON. Steps per second of the emulators alone and while training, and the share of
-        the one in the other, which is how busy the emulators are; how busy the device is, by what its programs take
-        when nothing else runs (None on a CPU, whose cores the emulators use as well); and what the groups' threads did:
-        wait for emulators, wait for actions, hand programs over, and for how much of all that they had a core. Where
-        they neither wait nor have a core, they wait for each other or for a core.
+        Numbers for a table and for JSON. Steps per second while training, of the environments alone in one pool, which
+        is what a vector of environments does by itself, and of them alone in the groups' pools; the shares of the first
+        in the others. How busy the device is, by what its programs take when nothing else runs (None on a CPU, whose
+        cores the emulators use as well). What the groups' threads did: wait for emulators, for actions, or for other
+        groups at the end of a chunk, hand programs over, and for how much of all that they had a core; where they
+        neither wait nor have a core, they wait for each other or for a core. And how many cores the emulators and all
+        other threads had.
     """
     method, env = refuse_what_cannot_be_timed(spec)
     methods, plan = [method] * spec.members, Plan(updates=spec.updates)
-    stacked, steps = stack_members(methods), spec.members * method.episodes * env.spec.horizon * spec.updates
-    with HostedMembers(methods, env, plan) as members:
+    stacked, actors = stack_members(methods), spec.members * method.episodes
+    horizon = spec.updates * env.spec.horizon
+    steps = actors * horizon
+    with HostedMembers(methods, env, plan) as members, contextlib.closing(env.open(np.arange(actors))) as pool:
         began = time.perf_counter()
         state = members.start_members(stacked, env, plan, member_keys(range(spec.members)))
         state, _ = members.run_chunk(stacked, env, plan, state)
         started = time.perf_counter() - began
         for group in members.groups:
             group.waiting = Waiting()
-        alone, training = [], []
+        pool.reset()
+        together, alone, training = _Turns(), _Turns(), _Turns()
         for _ in range(spec.repeats):
-            alone.append(_seconds(lambda: _step_all(members, spec.updates * env.spec.horizon)))
-            began = time.perf_counter()
-            state, _ = jax.block_until_ready(members.run_chunk(stacked, env, plan, state))
-            training.append(time.perf_counter() - began)
+            with together.taken():
+                _play(pool, actors, env.spec.num_actions, horizon)
+            with alone.taken():
+                _step_all(members, horizon)
+            with training.taken():
+                state, _ = jax.block_until_ready(members.run_chunk(stacked, env, plan, state))
         waiting = [group.waiting for group in members.groups]
         device = _device_seconds(members.groups, stacked, state)
         devices = len({group.device for group in members.groups})
-    per_update = statistics.median(training) / spec.updates
+    per_update = statistics.median(training.seconds) / spec.updates
 
     def share(what: str) -> float:
         """Of the time of the groups' threads."""
@@ -64,16 +75,20 @@ def bench_hosted(spec: BenchSpec) -> dict[str, Any]:
         "method": spec.method,
         "env": spec.env,
         "preset": spec.preset,
+        "settings": {**spec.env_settings, **spec.method_settings},
+        "updates": spec.updates,
         "members": spec.members,
         "groups": len(waiting),
         "episodes": method.episodes,
         "horizon": env.spec.horizon,
         "rollouts": "in-graph" if env.in_graph else "host",
         "seconds_per_update": per_update,
-        "steps_per_second": steps / statistics.median(training),
-        "frames_per_second": env.spec.frames_per_step * steps / statistics.median(training),
-        "emulators_alone_steps_per_second": steps / statistics.median(alone),
-        "emulators_busy": statistics.median([a / t for a, t in zip(alone, training, strict=True)]),
+        "steps_per_second": steps / statistics.median(training.seconds),
+        "frames_per_second": env.spec.frames_per_step * steps / statistics.median(training.seconds),
+        "one_pool_steps_per_second": steps / statistics.median(together.seconds),
+        "share_of_one_pool": training.share_of(together),
+        "emulators_alone_steps_per_second": steps / statistics.median(alone.seconds),
+        "emulators_busy": training.share_of(alone),
         "device_seconds": device,
         "devices": devices,
         "device_busy": sum(device.values()) / per_update / devices if jax.default_backend() != "cpu" else None,
@@ -82,15 +97,51 @@ def bench_hosted(spec: BenchSpec) -> dict[str, Any]:
         "threads_hand_over_steps": share("acting"),
         "threads_hand_over_learning": share("learning"),
         "threads_have_a_core": share("working"),
+        "groups_wait_for_each_other": 1 - sum(own.all for own in waiting) / len(waiting) / sum(training.seconds),
+        "cores": os.cpu_count(),
+        "cores_while_training": training.cores(),
+        "cores_alone": alone.cores(),
+        "cores_in_one_pool": together.cores(),
         "start_seconds": started,
         "device": {"gpu": "cuda"}.get(jax.default_backend(), jax.default_backend()),
     }
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
+class _Turns:
+    """What is done time and again, in turns with other things.
+
+    Attributes:
+        seconds: of each time.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self._cores: list[dict[str, float]] = []
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[None]:
+        """Once more."""
+        before = work_so_far()
+        yield
+        after = work_so_far()
+        self.seconds.append(after.at - before.at)
+        self._cores.append(cores_between(before, after))
+
+    def share_of(self, other: _Turns) -> float:
+        """Of the other's speed, turn by turn: whatever else the machine does slows both down."""
+        return statistics.median([b / a for a, b in zip(self.seconds, other.seconds, strict=True)])
+
+    def cores(self) -> dict[str, float]:
+        """Of every kind of thread, in the turn that had the median number of all."""
+        return sorted(self._cores, key=lambda cores: sum(cores.values()))[len(self._cores) // 2]
+
+
+def _play(pool: Pool, actors: int, num_actions: int, steps: int, seed: int = 0) -> None:
+    """Random actions, as fast as it goes."""
+    actions = np.random.default_rng(seed).integers(num_actions, size=(steps, actors), dtype=np.int32)
+    for chosen in actions:
+        pool.send(chosen)
+        pool.receive()
 
 
 def _step_all(members: HostedMembers, steps: int) -> None:
@@ -99,11 +150,7 @@ def _step_all(members: HostedMembers, steps: int) -> None:
     def drive(number: int) -> None:
         group = members.groups[number]
         assert group.pool is not None
-        draw = np.random.default_rng(number)
-        actions = draw.integers(group.env.spec.num_actions, size=(steps, group.members * group.programs.episodes))
-        for chosen in actions.astype(np.int32):
-            group.pool.send(chosen)
-            group.pool.receive()
+        _play(group.pool, group.members * group.programs.episodes, group.env.spec.num_actions, steps, number)
 
     with ThreadPoolExecutor(len(members.groups)) as executor:
         list(executor.map(drive, range(len(members.groups))))

@@ -138,18 +138,20 @@ def _on_the_host(options: BenchOptions, specs: Sequence[Any]) -> int:
     if options.profile or options.growth:
         raise PaircreditError(f"--profile and --growth are for environments on the device; {options.env} is not.")
     rows: list[dict[str, Any]] = []
-    print("method      members groups  ms/update    steps/s   emulators alone       busy  device busy")
+    print("method      members groups  ms/update    steps/s     one pool  share  groups' pools  share  device busy")
     for spec in specs:
         rows.append(bench_hosted(spec))
         _keep(options.json, {"rows": rows})
         row = rows[-1]
         print(
             f"{row['method']:<11} {row['members']:>7} {row['groups']:>6} {1e3 * row['seconds_per_update']:10.1f} "
-            f"{row['steps_per_second']:10,.0f} {row['emulators_alone_steps_per_second']:17,.0f} "
-            f"{row['emulators_busy']:10.0%} "
+            f"{row['steps_per_second']:10,.0f} "
+            f"{row['one_pool_steps_per_second']:12,.0f} {row['share_of_one_pool']:6.0%} "
+            f"{row['emulators_alone_steps_per_second']:14,.0f} {row['emulators_busy']:6.0%} "
             + ("           –" if row["device_busy"] is None else f"{row['device_busy']:12.0%}"),
             flush=True,
         )
+    print("One pool, groups' pools: the emulators alone, all in one pool or in those of the groups.")
     print(f"A step is {rows[0]['frames_per_second'] / rows[0]['steps_per_second']:.0f} frames.")
     print("\nthe device, ms per update of all groups, each program by itself")
     for row in rows:
@@ -159,16 +161,28 @@ def _on_the_host(options: BenchOptions, specs: Sequence[Any]) -> int:
     for row in rows:
         parts = ", ".join(f"{what} {row[name]:.0%}" for name, what in _OF_THREADS.items())
         print(f"{row['method']:<11} {parts}")
+    if rows[0]["cores_while_training"]:
+        print(f"\nof {rows[0]['cores']} cores, emulators and other threads had")
+        for row in rows:
+            parts = ", ".join(f"{what} {_cores(row[name])}" for name, what in _CORES.items())
+            print(f"{row['method']:<11} {parts}")
     _say_where(options.json)
     return 0
 
 
+def _cores(found: dict[str, float]) -> str:
+    emulators = found.get("emulators", 0.0)
+    return f"{emulators:.1f} + {sum(found.values()) - emulators:.1f}"
+
+
+_CORES = {"cores_while_training": "training", "cores_in_one_pool": "one pool", "cores_alone": "groups' pools"}
 _OF_THREADS = {
     "threads_wait_for_emulators": "waiting for emulators",
     "threads_wait_for_device": "for actions",
     "threads_hand_over_steps": "handing over steps",
     "threads_hand_over_learning": "handing over learning",
     "threads_have_a_core": "of all, with a core",
+    "groups_wait_for_each_other": "beside, for other groups",
 }
 
 

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any
 
 import jax
@@ -74,6 +75,7 @@ class HostedMembers:
             raise PaircreditError(f"On {env.spec.name} only the online protocol can be used.")
         self._stopped, devices = threading.Event(), jax.local_devices()
         sizes = group_sizes(len(methods), env.groups(len(methods)))
+        self._shares_of, self._joined = jax.jit(partial(_shares, sizes)), jax.jit(_joined)
         programs = {size: Programs(env, plan, methods[0]) for size in sizes}
         self.groups = [
             Group(env, programs[size], self._stopped, size, devices[index % len(devices)])
@@ -110,16 +112,15 @@ class HostedMembers:
 
     def _on_each(self, work: Callable[..., PyTree], *arguments: PyTree) -> Any:
         """Work of all groups side by side, each with its share of the arguments; their results, joined again."""
-        count, ends = len(self.groups), itertools.accumulate(group.members for group in self.groups)
+        shares = [arguments] if len(self.groups) == 1 else self._shares_of(arguments)
 
         def on_its_device(group: Group, share: tuple[PyTree, ...]) -> PyTree:
             with jax.default_device(group.device):
                 return work(group, *jax.device_put(share, group.device))
 
-        with ThreadPoolExecutor(count) as executor:
+        with ThreadPoolExecutor(len(self.groups)) as executor:
             futures = [
-                executor.submit(on_its_device, group, _share(arguments, end, group.members))
-                for group, end in zip(self.groups, ends, strict=True)
+                executor.submit(on_its_device, group, share) for group, share in zip(self.groups, shares, strict=True)
             ]
             try:
                 wait(futures, return_when=FIRST_EXCEPTION)
@@ -130,10 +131,7 @@ class HostedMembers:
         if failed:
             raise next((error for error in failed if not isinstance(error, _StoppedError)), failed[0])
         results = [future.result() for future in futures]
-        if count == 1:
-            return results[0]
-        together = jax.device_put(results, self.groups[0].device)
-        return jax.tree.map(lambda *parts: jnp.concatenate(parts), *together)
+        return results[0] if len(results) == 1 else self._joined(jax.device_put(results, self.groups[0].device))
 
 
 class _StoppedError(Exception):
@@ -271,6 +269,15 @@ def group_sizes(members: int, groups: int) -> list[int]:
     return [members // groups + (index < members % groups) for index in range(groups)]
 
 
-def _share(tree: PyTree, end: int, members: int) -> Any:
-    """The part of a group, of leaves with a leading axis of all members; `end` is behind the last of the group's."""
-    return jax.tree.map(lambda x: x if len(x) == members else x[end - members : end], tree)
+def _shares(sizes: Sequence[int], tree: PyTree) -> list[PyTree]:
+    """The part of each group, of leaves with a leading axis of all members."""
+    ends = list(itertools.accumulate(sizes))
+    return [
+        jax.tree.map(lambda x, begin=end - size, end=end: x[begin:end], tree)
+        for size, end in zip(sizes, ends, strict=True)
+    ]
+
+
+def _joined(parts: Sequence[PyTree]) -> PyTree:
+    """The parts of all groups, one behind the other."""
+    return jax.tree.map(lambda *own: jnp.concatenate(own), *parts)

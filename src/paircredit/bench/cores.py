@@ -1,0 +1,61 @@
+"""Which threads of this program have the cores: as Linux counts, in hundredths of a second."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from pathlib import Path
+
+_TASKS = Path("/proc/self/task")
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """What threads had done at some moment.
+
+    Attributes:
+        at: when, in seconds.
+        seconds: by thread, on a core.
+        kinds: by thread, what it is: `emulators`, which stand back behind all others, or its name.
+    """
+
+    at: float
+    seconds: dict[int, float]
+    kinds: dict[int, str]
+
+
+def work_so_far() -> Work:
+    """Of all threads of this program; of none where the system does not tell."""
+    found = {int(task.name): read for task in _tasks() if (read := _read(task))}
+    urgency = found[os.getpid()][2] if os.getpid() in found else None
+    kinds = {thread: name if rank == urgency else "emulators" for thread, (name, _, rank) in found.items()}
+    return Work(time.perf_counter(), {thread: seconds for thread, (_, seconds, _) in found.items()}, kinds)
+
+
+def cores_between(before: Work, after: Work) -> dict[str, float]:
+    """How many cores each kind of thread had on average, the busiest first; nothing where the system does not tell."""
+    cores: dict[str, float] = {}
+    for thread, seconds in after.seconds.items():
+        own = (seconds - before.seconds.get(thread, 0.0)) / (after.at - before.at)
+        cores[after.kinds[thread]] = cores.get(after.kinds[thread], 0.0) + own
+    return dict(sorted(cores.items(), key=lambda item: -item[1]))
+
+
+def _tasks() -> list[Path]:
+    try:
+        return list(_TASKS.iterdir())
+    except OSError:
+        return []
+
+
+def _read(task: Path) -> tuple[str, float, tuple[str, str]] | None:
+    """Name, seconds, and niceness with policy of a thread, unless it has ended meanwhile."""
+    try:
+        text = (task / "stat").read_text()
+    except OSError:
+        return None
+    start, end = text.index("("), text.rindex(")")  # a name may hold anything
+    fields = text[end + 2 :].split()
+    ticks = int(fields[11]) + int(fields[12])
+    return text[start + 1 : end], ticks / os.sysconf("SC_CLK_TCK"), (fields[16], fields[38])
