@@ -282,10 +282,10 @@ def test_the_host_answers_the_same_twice_goes_forward_only_and_forgets_what_is_o
 def test_in_pieces_episodes_that_nobody_steps_are_forgotten(quick_compilation):
     method = replace_dotted(make_method("a2c", "paper", "bsuite/catch"), {"network.trunk": (4, 4)}, "a2c")
     env, found = dm_environment(lambda seed: Count(seed, 0.0), 9), []
-    updates = 3 * ROUNDS // 5
-    train([method], [InPieces(env, 5)], [0], Plan(updates=updates), updates, on_chunk=lambda c: found.append(c))
-    assert found[0].summaries["ended_episodes"][0, -1] > ROUNDS // 2
-    assert len(_ADAPTERS[int(env.number)].running) <= ROUNDS + 2
+    updates, steps = 3 * ROUNDS, 5
+    train([method], [InPieces(env, steps)], [0], Plan(updates=updates), updates, on_chunk=lambda c: found.append(c))
+    assert found[0].summaries["ended_episodes"][0, -1] > ROUNDS
+    assert len(_ADAPTERS[int(env.number)].running) <= ROUNDS * steps + 2
 
 
 def test_a_reward_may_be_an_array_of_one_number():

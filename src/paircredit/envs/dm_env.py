@@ -23,8 +23,8 @@ from paircredit.envs.protocol import EnvSpec, Vector
 from paircredit.errors import PaircreditError
 from paircredit.types import TimeStep
 
-ROUNDS = 64
-"""An episode that is needed is stepped before its actors have begun two others; so many are waited for."""
+ROUNDS = 4
+"""An episode that is needed is stepped before others have been begun twice; so many times are waited for."""
 MakeEnvironment = Callable[[int], Any]
 """From a seed to an environment with the methods of `dm_env.Environment`."""
 
@@ -145,7 +145,7 @@ class _Episodes:
     def forget_unused(self, most: int) -> None:
         """Let go of the oldest episodes that were begun and never stepped, but for so many.
 
-        Where rollouts are pieces, every step begins an episode for every actor, and few of them are needed.
+        Where rollouts are pieces, an episode is begun for every actor and step, and few of them are needed.
         """
         unused = [seed for seed, episode in self.running.items() if episode.time == 0]
         for seed in unused[: max(len(unused) - most, 0)]:

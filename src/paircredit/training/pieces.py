@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from paircredit.envs.protocol import Environment, EnvSpec
 from paircredit.methods.protocol import Method
 from paircredit.networks.prepare import prepare
-from paircredit.training.rollout import act, choose, fresh_carry
+from paircredit.training.rollout import act, choose, fresh_carry, steps_per_iteration
 from paircredit.types import PyTree, TimeStep, Trajectory, episode_numbers
 
 
@@ -76,20 +76,25 @@ def actors_at(method: Method, learner: Any, state: PyTree, first: TimeStep) -> A
 def collect_piece(
     method: Method, learner: Any, env: Environment, actors: Actors, key: Key[Array, ""]
 ) -> tuple[Trajectory, Actors]:
-    """The next `env.spec.horizon` steps of every actor with the learner's policy."""
+    """The next `env.spec.horizon` steps of every actor with the learner's policy.
+
+    Whatever does not depend on what happens is made before the loop over time: noise, derived matrices, and the episode
+    that would begin at each step.
+    """
     spec, count = env.spec, method.episodes
     learner = prepare(learner)
     noise, chance = noise_of_actions(key, spec, count)
     step_keys, reset_keys = (jax.random.split(own, (spec.horizon, count)) for own in jax.random.split(chance))
+    beginnings = jax.vmap(jax.vmap(env.reset))(reset_keys)
 
     def step(before: Actors, draws: tuple) -> tuple[Actors, Recorded]:
-        gumbel, keys, keys_of_resets = draws
+        gumbel, keys, beginning = draws
         actions, carry = act(method, learner, before.carry, before.observation, before.legal, gumbel)
         stepped = jax.vmap(env.step)(keys, before.state, actions)
-        state, after = choose(before.over, jax.vmap(env.reset)(keys_of_resets), stepped)
+        state, after = choose(before.over, beginning, stepped)
         return follow(method, learner, before, actions, carry, state, after)
 
-    later, steps = jax.lax.scan(step, actors, (noise, step_keys, reset_keys))
+    later, steps = jax.lax.scan(step, actors, (noise, step_keys, beginnings), unroll=steps_per_iteration())
     return piece_of(steps, later), later
 
 

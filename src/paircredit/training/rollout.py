@@ -14,9 +14,6 @@ from paircredit.methods.protocol import Method
 from paircredit.networks.prepare import prepare
 from paircredit.types import PyTree, Trajectory
 
-UNROLL = 4
-"""Steps per iteration of the compiled loop on a GPU, where copying the loop's state costs as much as a step's work."""
-
 
 def collect_episodes(method: Method, learner: Any, env: Environment, key: Key[Array, ""]) -> Trajectory:
     """`method.episodes` whole episodes with the learner's policy, padded to the environment's horizon.
@@ -55,8 +52,7 @@ def collect_episodes(method: Method, learner: Any, env: Environment, key: Key[Ar
         return (state, observation, following, carry, running), recorded
 
     start = (state, first.observation, first.legal, carry, jnp.ones((count,), dtype=bool))
-    unroll = UNROLL if jax.default_backend() == "gpu" else 1
-    _, steps = jax.lax.scan(step, start, (noise, step_keys), unroll=unroll)
+    _, steps = jax.lax.scan(step, start, (noise, step_keys), unroll=steps_per_iteration())
     observations, legal, actions, rewards, terminated, truncated, valid = steps
     batch = Trajectory(
         observations=_with_first(first.observation, observations),
@@ -68,6 +64,11 @@ def collect_episodes(method: Method, learner: Any, env: Environment, key: Key[Ar
         valid=valid,
     )
     return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), batch)
+
+
+def steps_per_iteration() -> int:
+    """Of a compiled loop over time: several on a GPU, where copying the loop's state costs as much as a step's work."""
+    return 4 if jax.default_backend() == "gpu" else 1
 
 
 def fresh_carry(method: Method, learner: Any, count: int) -> PyTree:
