@@ -70,10 +70,10 @@ def test_bench_shows_how_busy_both_sides_are(run_cli, tmp_path):
     assert row["frames_per_second"] == pytest.approx(4 * row["steps_per_second"])
     assert row["groups"] == 2 and set(row["device_seconds"]) == {"acting", "learning", "meta"}
     assert 0 < row["emulators_busy"] < 1 and row["device_busy"] is None
-    parts = "wait_for_emulators", "wait_for_device", "hand_over_steps", "hand_over_learning"
+    parts = "wait_for_emulators", "wait_for_device", "wait_for_other_groups", "hand_over_steps", "hand_over_learning"
     shares = [row[f"threads_{part}"] for part in parts]
     assert min(shares) > 0 and sum(shares) <= 1 and 0 < row["threads_have_a_core"] < 1
-    assert "waiting for emulators" in out and -0.01 < row["groups_wait_for_each_other"] < 1
+    assert "waiting for emulators" in out and -0.01 < row["groups_wait_at_the_end"] < 1
     speeds = row["steps_per_second"], row["one_pool_steps_per_second"]
     assert row["share_of_one_pool"] == pytest.approx(speeds[0] / speeds[1])  # of one turn
     if sys.platform == "linux":

@@ -179,10 +179,11 @@ _CORES = {"cores_while_training": "training", "cores_in_one_pool": "one pool", "
 _OF_THREADS = {
     "threads_wait_for_emulators": "waiting for emulators",
     "threads_wait_for_device": "for actions",
+    "threads_wait_for_other_groups": "for other groups",
     "threads_hand_over_steps": "handing over steps",
     "threads_hand_over_learning": "handing over learning",
     "threads_have_a_core": "of all, with a core",
-    "groups_wait_for_each_other": "beside, for other groups",
+    "groups_wait_at_the_end": "beside, waiting at the ends of calls",
 }
 
 

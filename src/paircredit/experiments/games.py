@@ -84,7 +84,7 @@ class GamesScale:
 
 _ATARI = {
     "smoke": GamesScale(("pong",), 800, 2, "paper", TINY | {"inner.episodes": 2}, METHODS),
-    "short": GamesScale(("pong", "breakout"), 10_000_000, 5, "paper", methods=METHODS),
+    "short": GamesScale(("pong", "breakout"), 2_000_000, 5, "paper", methods=METHODS),
     "paper": GamesScale(tuple(GAMES), ATARI_FRAMES, 5, "paper"),
 }
 _MINATAR = {

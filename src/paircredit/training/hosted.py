@@ -28,8 +28,12 @@ from paircredit.envs.hosted import HostedEnvironment, Pool
 from paircredit.errors import PaircreditError
 from paircredit.training.hosted_programs import Programs
 from paircredit.training.loop import LoopState, Plan, Summary
+from paircredit.training.pace import Pace
 from paircredit.training.pieces import Actors, Recorded
 from paircredit.types import PyTree, Trajectory
+
+LEAD = 0.5
+"""Of a piece: so far a group may be ahead of the slowest one."""
 
 
 @dataclasses.dataclass
@@ -41,6 +45,7 @@ class Waiting:
         device: waiting for actions, and with them for whatever the device had to do before.
         acting: handing over the programs of steps.
         learning: handing over all other programs.
+        others: waiting for groups that are behind.
         all: of all chunks, from beginning to end.
         working: of all that, how long the thread had a core.
     """
@@ -49,6 +54,7 @@ class Waiting:
     device: float = 0.0
     acting: float = 0.0
     learning: float = 0.0
+    others: float = 0.0
     all: float = 0.0
     working: float = 0.0
 
@@ -77,10 +83,24 @@ class HostedMembers:
         sizes = group_sizes(len(methods), env.groups(len(methods)))
         self._shares_of, self._joined = jax.jit(partial(_shares, sizes)), jax.jit(_joined)
         programs = {size: Programs(env, plan, methods[0]) for size in sizes}
+        self._pace = Pace(len(sizes), LEAD * env.spec.horizon)
         self.groups = [
-            Group(env, programs[size], self._stopped, size, devices[index % len(devices)])
+            Group(env, programs[size], self._go_on_after(index), size, devices[index % len(devices)])
             for index, size in enumerate(sizes)
         ]
+
+    def _go_on_after(self, group: int) -> Callable[[int], None]:
+        """What a group calls after so many steps."""
+
+        def go_on() -> None:
+            if self._stopped.is_set():
+                raise _StoppedError
+
+        def after(steps: int) -> None:
+            go_on()
+            self._pace.forward(group, steps, go_on)
+
+        return after
 
     def __enter__(self) -> HostedMembers:
         """The members."""
@@ -114,13 +134,18 @@ class HostedMembers:
         """Work of all groups side by side, each with its share of the arguments; their results, joined again."""
         shares = [arguments] if len(self.groups) == 1 else self._shares_of(arguments)
 
-        def on_its_device(group: Group, share: tuple[PyTree, ...]) -> PyTree:
-            with jax.default_device(group.device):
-                return work(group, *jax.device_put(share, group.device))
+        def on_its_device(number: int, group: Group, share: tuple[PyTree, ...]) -> PyTree:
+            try:
+                with jax.default_device(group.device):
+                    return work(group, *jax.device_put(share, group.device))
+            finally:
+                self._pace.leave(number)
 
+        self._pace.begin()
         with ThreadPoolExecutor(len(self.groups)) as executor:
             futures = [
-                executor.submit(on_its_device, group, share) for group, share in zip(self.groups, shares, strict=True)
+                executor.submit(on_its_device, number, group, share)
+                for number, (group, share) in enumerate(zip(self.groups, shares, strict=True))
             ]
             try:
                 wait(futures, return_when=FIRST_EXCEPTION)
@@ -144,6 +169,7 @@ class Group:
     Attributes:
         env: their environment.
         programs: what they compute.
+        gone: is told after so many steps, and does not come back before there is reason to go on.
         members: how many.
         device: where they compute.
         pool: their emulators, once they are there.
@@ -154,11 +180,11 @@ class Group:
         self,
         env: HostedEnvironment,
         programs: Programs,
-        stopped: threading.Event,
+        gone: Callable[[int], None],
         members: int,
         device: jax.Device,
     ) -> None:
-        self.env, self.programs, self.stopped, self.members, self.device = env, programs, stopped, members, device
+        self.env, self.programs, self.gone, self.members, self.device = env, programs, gone, members, device
         self.pool: Pool | None = None
         self.waiting = Waiting()
         self._in_flight: PyTree = ()
@@ -223,7 +249,8 @@ class Group:
         assert self.pool is not None
         own = self.programs.taken_apart(methods, learner)
         if self.env.in_graph:
-            self._go_on()
+            with self._counted("others"):
+                self.gone(self.env.spec.horizon)
             rollout = self.programs.rollout_of(self.pool)
             self._in_flight = rollout(self.pool.handle, own, actors, noise)
             return self._in_flight
@@ -231,7 +258,8 @@ class Group:
         with self._counted("acting"):
             actions, carry = self.programs.act(own, actors, noise[0])
         for following in (*noise[1:], None):
-            self._go_on()
+            with self._counted("others"):
+                self.gone(1)
             with self._counted("device"):
                 chosen = np.asarray(actions).reshape(-1)
             with self._counted("emulators"):
@@ -258,10 +286,6 @@ class Group:
     def by_member(self, raw: PyTree) -> PyTree:
         """What a pool says, with an axis for members and one for the actors of each."""
         return jax.tree.map(lambda x: x.reshape(self.members, -1, *x.shape[1:]), raw)
-
-    def _go_on(self) -> None:
-        if self.stopped.is_set():
-            raise _StoppedError
 
 
 def group_sizes(members: int, groups: int) -> list[int]:
