@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -83,8 +84,13 @@ def _dispatch(words: list[str]) -> int:
 
 
 def entry() -> None:
-    """The console script."""
+    """The console script. Whoever asks it to end is answered as one who presses Ctrl-C: nothing is lost."""
+    signal.signal(signal.SIGTERM, _interrupt)
     sys.exit(main())
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

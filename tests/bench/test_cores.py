@@ -21,21 +21,35 @@ def test_threads_that_stand_back_are_told_from_all_others():
         while not done.is_set():
             hashlib.sha256(block).digest()  # which lets other threads run meanwhile
 
-    def busy(nicer):
-        done.clear()
+    def begin(nicer):
         thread = threading.Thread(target=work, args=(nicer,))
         thread.start()
-        before = work_so_far()
-        threading.Event().wait(0.5)
-        after = work_so_far()
-        done.set()
-        thread.join()
-        return cores_between(before, after)
+        return thread
 
-    alike = busy(nicer=False)
-    behind = busy(nicer=True)
-    assert sum(alike.values()) > 0.1 and alike.get("emulators", 0.0) == 0
-    assert 0.1 < behind["emulators"] < 1.2 and next(iter(behind)) == "emulators"
+    threads = [begin(nicer=False)]
+    alike = cores_between(work_so_far(), work_so_far())
+    threads.append(begin(nicer=True))
+    before = work_so_far()
+    threading.Event().wait(0.5)
+    both = cores_between(before, work_so_far())
+    done.set()
+    threads[0].join()
+    done.clear()
+    threads += [begin(nicer=False), begin(nicer=True)]
+    before = work_so_far()
+    threading.Event().wait(0.5)
+    done.set()
+    threads[-2].join()
+    done.clear()
+    threads.append(begin(nicer=True))
+    one_ended = cores_between(before, work_so_far())
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert alike == {}  # nobody stands back
+    others = sum(both.values()) - both["emulators"]
+    assert both["emulators"] > 0.05 and others - both["ended"] > 0.05
+    assert one_ended["ended"] > 0.05
 
 
 def test_where_the_system_does_not_tell_nothing_is_said(monkeypatch, tmp_path):

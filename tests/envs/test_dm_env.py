@@ -338,3 +338,15 @@ def test_members_that_share_an_adapter_need_seeds_of_their_own():
 def test_what_makes_no_environment_is_refused(make, horizon, words):
     with refused(words):
         dm_environment(make, horizon)
+
+
+def test_an_episode_that_was_forgotten_and_is_needed_is_begun_again():
+    episodes = _Episodes(lambda seed: Count(seed, 0.0), 2, 9)
+    for seed in (1, 5):
+        episodes.ask(seed, -1, False, 0)
+    kept = episodes.ask(5, 0, False, 1)
+    episodes.forget_unused(0)
+    assert set(episodes.running) == {5}
+    forgotten = episodes.ask(1, 0, False, 1)
+    np.testing.assert_array_equal(forgotten[0], kept[0])  # two steps both, and the same action
+    assert forgotten[1:] == kept[1:]

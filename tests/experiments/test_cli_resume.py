@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -72,6 +74,22 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+def test_who_is_asked_to_end_ends_as_by_ctrl_c(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    words = [*TRAIN[:6], 64_000_000, "--out", run]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "paircredit", *map(str, words)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+    end = time.monotonic() + 120
+    while not ((run / "metrics.jsonl").exists() and (run / "metrics.jsonl").stat().st_size) and time.monotonic() < end:
+        time.sleep(0.05)
+    process.terminate()
+    said = process.communicate(timeout=60)[1].decode()
+    assert process.returncode == 130, said
+    assert f"paircredit: interrupted; go on with `paircredit resume {run}`." in said
+    assert not (run / "lock").exists()
+
+
 class TestARun:
     def test_resume_goes_on(self, run_cli: Callable, stopped: Path) -> None:
         code, out, err = run_cli("resume", stopped)
@@ -120,6 +138,26 @@ class TestARun:
             assert (
                 f"is not finished (it was stopped or is still running); go on with `paircredit resume {stopped}`" in err
             )
+
+    def test_readers_leave_out_what_is_not_finished_if_they_are_told_so(
+        self, run_cli: Callable, stopped: Path, tmp_path: Path
+    ) -> None:
+        code, _, err = run_cli("claims", tmp_path, "--finished")
+        assert code == 2 and f"Of 1 runs in {tmp_path} none is finished." in err
+        assert run_cli(*TRAIN, "--out", tmp_path / "whole" / "one")[0] == 0
+        commands = (
+            ["claims", tmp_path],
+            ["figures", tmp_path, "--out", tmp_path / "figures"],
+            ["digest", tmp_path, "--out", tmp_path / "digest"],
+            ["report", tmp_path, "--out", tmp_path / "report.html"],
+        )
+        for words in commands:
+            assert run_cli(*words)[0] == 2
+            code, _, err = run_cli(*words, "--finished")
+            assert code in (0, 1) or "There is no figure of any of these runs" in err, err
+            assert "Left out, because not finished: run." in err
+        told = json.loads((tmp_path / "digest" / "provenance.json").read_text())
+        assert [run["name"] for run in told] == ["one"]
 
     def test_damage_is_told_and_the_older_checkpoint_used(self, run_cli: Callable, stopped: Path) -> None:
         newest = stopped / "checkpoint-30.npz"

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 from functools import partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -205,6 +206,23 @@ class TestSchedule:
             )
             assert optimiser.steps - state.optimiser.steps == expected
             assert (quality > 0.9) if largest > 1 else (quality == 0)
+
+    def test_returns_are_scaled_for_learning_and_for_the_quality(self):
+        """With the largest return 4 made to be 10, all is as with returns that are 2.5 times as large."""
+        trained = started(PREDICTION, 3)
+        for piece in make_stream(3, 3, 3, 6, 4).pieces():
+            trained = advance(PREDICTION, trained, piece, jnp.zeros(()), jnp.zeros(())).predictor
+        recordings = trained.state.recordings
+        larger = eqx.tree_at(lambda r: r.books.returns, recordings, 2.5 * recordings.books.returns)
+
+        def learned(prediction, recordings, largest):
+            given = (trained.parameters, trained.state.optimiser), recordings, jax.random.key(1), jnp.asarray(True)
+            return train_if_due(prediction, *given, jnp.asarray(largest), jnp.zeros(()))
+
+        found = learned(dataclasses.replace(PREDICTION, scaling="largest"), recordings, 4.0)
+        expected = learned(PREDICTION, larger, 10.0)
+        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-7), found, expected)
+        assert moved(found[0], learned(PREDICTION, recordings, 4.0)[0])
 
     def test_returns_that_are_all_zero_are_not_learned(self):
         stream = make_stream(3, 3, 6, 6, 4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,9 +12,11 @@ import pytest
 
 from paircredit.envs import make_environment
 from paircredit.envs.pieces import InPieces
+from paircredit.envs.protocol import Discrete, EnvSpec
 from paircredit.methods import make_method, replace_dotted
 from paircredit.training import Plan, train
 from paircredit.training.pieces import collect_piece, start_actors, summary_of
+from paircredit.types import TimeStep
 from tests.sentences import refused
 
 STEPS = 7
@@ -61,6 +64,57 @@ def test_actors_know_what_their_episodes_were_paid(pieces):
     assert summary_of(second) == {"episode_return": 1.0, "ended_episodes": 6.0}
     assert summary_of(third) == {"episode_return": 1.0, "ended_episodes": 15.0}
     assert third.over.all() and not second.over.any() and (third.paid == 0).all()
+
+
+class TwoLives(eqx.Module):
+    """A game of four steps, in which a life is lost after two. Every step scores 7, and 1 is what one learns from."""
+
+    @property
+    def spec(self):
+        return EnvSpec("two-lives", 2, Discrete(5), 4)
+
+    def reset(self, key):
+        del key
+        return jnp.zeros((), dtype=jnp.int32), self.seen(jnp.zeros((), dtype=jnp.int32), 0.0)
+
+    def step(self, key, state, action):
+        del key, action
+        return state + 1, self.seen(state + 1, 1.0)
+
+    def seen(self, time, reward):
+        return TimeStep(
+            observation=time,
+            legal=jnp.ones((2,), dtype=bool),
+            reward=jnp.asarray(reward),
+            terminated=(time == 2) | (time == 4),
+            truncated=jnp.zeros((), dtype=bool),
+            over=time == 4,
+            score=7.0 * jnp.asarray(reward),
+        )
+
+
+def test_a_lost_life_ends_an_episode_and_a_game_has_the_score_of_all_its_lives():
+    env, method = InPieces(TwoLives(), 7), method_for("a2c", 2)
+    learner = method.init(jax.random.key(0), env)
+
+    @jax.jit
+    def collected(key):
+        piece, later = collect_piece(method, learner, env, start_actors(method, learner, env, key), key)
+        return piece, later, collect_piece(method, learner, env, later, key)[1]
+
+    piece, later, last = jax.device_get(collected(jax.random.key(1)))
+    np.testing.assert_array_equal(piece.observations, [[0, 1, 2, 3, 4, 0, 1, 2]] * 2)
+    np.testing.assert_array_equal(piece.terminated, [[0, 1, 0, 1, 0, 0, 1]] * 2)
+    np.testing.assert_array_equal(piece.valid, [[1, 1, 1, 1, 0, 1, 1]] * 2)  # nothing lies between two lives
+    np.testing.assert_array_equal(piece.rewards, [[1, 1, 1, 1, 0, 1, 1]] * 2)
+    np.testing.assert_array_equal(piece.episode, [[0, 0, 1, 1, 2, 2, 2]] * 2)
+    assert not piece.truncated.any()
+    np.testing.assert_array_equal(later.last_return, [28, 28])
+    np.testing.assert_array_equal(later.paid, [14, 14])  # of the game that goes on
+    np.testing.assert_array_equal(later.ended, [1, 1])
+    assert not later.over.any()
+    np.testing.assert_array_equal(last.ended, [3, 3])
+    assert summary_of(last) == {"episode_return": 28.0, "ended_episodes": 6.0}
 
 
 def learned(name: str, probe: str, updates: int):

@@ -1,4 +1,4 @@
-"""Which threads of this program have the cores: as Linux counts, in hundredths of a second."""
+"""Which threads of this program have the cores, as Linux counts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ class Work:
 
     Attributes:
         at: when, in seconds.
+        all: seconds on a core of the whole program, threads that have ended included.
         seconds: by thread, on a core.
         kinds: by thread, what it is: `emulators`, which stand back behind all others, or its name.
     """
 
     at: float
+    all: float
     seconds: dict[int, float]
     kinds: dict[int, str]
 
@@ -30,15 +32,24 @@ def work_so_far() -> Work:
     found = {int(task.name): read for task in _tasks() if (read := _read(task))}
     urgency = found[os.getpid()][2] if os.getpid() in found else None
     kinds = {thread: name if rank == urgency else "emulators" for thread, (name, _, rank) in found.items()}
-    return Work(time.perf_counter(), {thread: seconds for thread, (_, seconds, _) in found.items()}, kinds)
+    seconds = {thread: seconds for thread, (_, seconds, _) in found.items()}
+    return Work(time.perf_counter(), time.process_time(), seconds, kinds)
 
 
 def cores_between(before: Work, after: Work) -> dict[str, float]:
-    """How many cores each kind of thread had on average, the busiest first; nothing where the system does not tell."""
-    cores: dict[str, float] = {}
+    """How many cores each kind of thread had on average, the busiest first, `ended` being those that are no more.
+
+    Nothing where the system does not tell, or no thread stands back, so that emulators cannot be told from the others.
+    """
+    if "emulators" not in after.kinds.values():
+        return {}
+    passed = after.at - before.at
+    cores = {"ended": (after.all - before.all) / passed}
     for thread, seconds in after.seconds.items():
-        own = (seconds - before.seconds.get(thread, 0.0)) / (after.at - before.at)
+        own = (seconds - before.seconds.get(thread, 0.0)) / passed
         cores[after.kinds[thread]] = cores.get(after.kinds[thread], 0.0) + own
+        cores["ended"] -= own
+    cores["ended"] = max(cores["ended"], 0.0)  # threads are counted in hundredths of a second
     return dict(sorted(cores.items(), key=lambda item: -item[1]))
 
 

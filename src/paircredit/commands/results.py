@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from pathlib import Path
+from typing import Any
 
 import tyro
 
@@ -18,6 +20,8 @@ class FiguresOptions:
     """Folder with runs."""
     out: Path | None = None
     """New folder for the figures (default: FOLDER/figures)."""
+    finished: bool = False
+    """Leave out runs that are not finished, and name them; without it, one is enough to stop."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +30,8 @@ class ClaimsOptions:
 
     folder: tyro.conf.Positional[Path]
     """Folder with runs."""
+    finished: bool = False
+    """Leave out runs that are not finished, and name them; without it, one is enough to stop."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +42,8 @@ class ReportOptions:
     """Folder with runs."""
     out: Path
     """The page; must not exist."""
+    finished: bool = False
+    """Leave out runs that are not finished, and name them; without it, one is enough to stop."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,15 +54,28 @@ class DigestOptions:
     """Folder with runs."""
     out: Path
     """Folder of the digest; must not exist."""
+    finished: bool = False
+    """Leave out runs that are not finished, and name them; without it, one is enough to stop."""
+
+
+def _runs(folder: Path, finished_only: bool) -> list[Any]:
+    """The runs of a folder; those that are left out are named."""
+    from paircredit.runs import find_runs, unfinished_runs
+
+    runs = find_runs(folder, finished_only)
+    left_out = unfinished_runs(folder) if finished_only else []
+    if left_out:
+        names = ", ".join(str(path.relative_to(folder)) for path in left_out)
+        print(f"Left out, because not finished: {names}.", file=sys.stderr)
+    return runs
 
 
 def figures(words: list[str]) -> int:
     """Draw."""
     options = parse_options(FiguresOptions, words, "paircredit figures")
     from paircredit.figures.save import save_figures
-    from paircredit.runs import find_runs
 
-    for path in save_figures(find_runs(options.folder), options.out or options.folder / "figures"):
+    for path in save_figures(_runs(options.folder, options.finished), options.out or options.folder / "figures"):
         print(path)
     return 0
 
@@ -63,9 +84,8 @@ def claims(words: list[str]) -> int:
     """Judge."""
     options = parse_options(ClaimsOptions, words, "paircredit claims")
     from paircredit.analysis.claims import judge_all
-    from paircredit.runs import find_runs
 
-    verdicts = judge_all(find_runs(options.folder))
+    verdicts = judge_all(_runs(options.folder, options.finished))
     for verdict in verdicts:
         print(f"{verdict.id}  {verdict.status:<10}  {verdict.measured}")
     return 1 if any(verdict.status == "fails" for verdict in verdicts) else 0
@@ -76,11 +96,11 @@ def report(words: list[str]) -> int:
     options = parse_options(ReportOptions, words, "paircredit report")
     from paircredit.analysis.claims import judge_all
     from paircredit.report import build_report
-    from paircredit.runs import find_runs, write_file
+    from paircredit.runs import write_file
     from paircredit.runs.files import refuse_file
 
     refuse_file(options.out)
-    runs = find_runs(options.folder)
+    runs = _runs(options.folder, options.finished)
     write_file(options.out, build_report(runs, judge_all(runs)).encode())
     print(f"The report is {options.out}")
     return 0
@@ -91,9 +111,8 @@ def digest(words: list[str]) -> int:
     options = parse_options(DigestOptions, words, "paircredit digest")
     from paircredit.analysis.claims import judge_all
     from paircredit.report.digest import write_digest
-    from paircredit.runs import find_runs
 
-    runs = find_runs(options.folder)
+    runs = _runs(options.folder, options.finished)
     for path in write_digest(runs, judge_all(runs), options.out):
         print(path)
     return 0

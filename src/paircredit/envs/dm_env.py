@@ -6,10 +6,12 @@ members are stepped in one call. Nothing needs the package `dm_env` itself: what
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import itertools
 import math
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -113,18 +115,16 @@ class _Episodes:
     def __init__(self, make: MakeEnvironment, size: int, horizon: int) -> None:
         self.make, self.size, self.horizon = make, size, horizon
         self.running: dict[int, _Episode] = {}
+        self.lock = threading.Lock()  # devices ask in threads of their own
 
     def ask(self, seed: int, time: int, ended: bool, action: int) -> tuple[np.ndarray, float, bool, bool]:
         """What follows the action at that time of the episode with that seed; asked again, the same."""
         if time < 0:
             self.running = {other: episode for other, episode in self.running.items() if not episode.over}
-            env = self.make(seed)
-            answer = self._answer(env.reset(), 0)
-            self.running[seed] = _Episode(env, 0, 0, answer)
-            return answer
+            return self._begin(seed).answer
         if ended:  # what follows an end is never read
             return np.zeros(self.size), 0.0, True, False
-        episode = self.running[seed]
+        episode = self._begin(seed) if time == 0 and seed not in self.running else self.running[seed]
         if episode.time == time + 1 and episode.action == action:
             return episode.answer
         if episode.time != time:
@@ -136,6 +136,11 @@ class _Episodes:
         episode.time, episode.action = time + 1, action
         return episode.answer
 
+    def _begin(self, seed: int) -> _Episode:
+        env = self.make(seed)
+        self.running[seed] = _Episode(env, 0, 0, self._answer(env.reset(), 0))
+        return self.running[seed]
+
     def _answer(self, now: Any, time: int) -> tuple[np.ndarray, float, bool, bool]:
         observation = np.asarray(now.observation, dtype=float).reshape(-1)
         last, reward = bool(now.last()), 0.0 if now.reward is None else np.asarray(now.reward).item()
@@ -145,7 +150,8 @@ class _Episodes:
     def forget_unused(self, most: int) -> None:
         """Let go of the oldest episodes that were begun and never stepped, but for so many.
 
-        Where rollouts are pieces, an episode is begun for every actor and step, and few of them are needed.
+        Where rollouts are pieces, an episode is begun for every actor and step, and few of them are needed. One that is
+        needed after all, because another device was faster, is begun again: it depends on its seed alone.
         """
         unused = [seed for seed, episode in self.running.items() if episode.time == 0]
         for seed in unused[: max(len(unused) - most, 0)]:
@@ -160,10 +166,14 @@ def _ask(dtype: np.dtype, *arguments: Any) -> tuple[np.ndarray, ...]:
     """The host's side: any number of questions at once. Nothing in it may wait for the device, which waits for it."""
     number, seed, time, ended, action = (np.asarray(argument) for argument in arguments)
     questions = zip(*(x.reshape(-1).tolist() for x in (number, seed, time, ended, action)), strict=True)
-    answers = [_ADAPTERS[which].ask(*question) for which, *question in questions]
-    if (time < 0).any():
-        for which in np.unique(number).tolist():
-            _ADAPTERS[which].forget_unused(ROUNDS * number.size)
+    with contextlib.ExitStack() as locks:
+        asked = np.unique(number).tolist()  # always in the same order, so that nobody waits in a circle
+        for which in asked:
+            locks.enter_context(_ADAPTERS[which].lock)
+        answers = [_ADAPTERS[which].ask(*question) for which, *question in questions]
+        if (time < 0).any():
+            for which in asked:
+                _ADAPTERS[which].forget_unused(ROUNDS * number.size)
     observation, reward, terminated, truncated = zip(*answers, strict=True)
     return (
         np.stack(observation).astype(dtype).reshape(*number.shape, -1),

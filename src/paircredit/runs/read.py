@@ -107,8 +107,12 @@ def read_run(path: Path) -> Run:
     return Run(path, manifest)
 
 
-def find_runs(folder: Path) -> list[Run]:
+def find_runs(folder: Path, finished_only: bool = False) -> list[Run]:
     """All runs in or below a folder, in order of their paths.
+
+    Args:
+        folder: where to look.
+        finished_only: leave out those of `unfinished_runs`.
 
     Raises:
         PaircreditError: there is none, or one of them cannot be read.
@@ -121,7 +125,15 @@ def find_runs(folder: Path) -> list[Run]:
             f"There are no runs in {folder}; make some with `paircredit reproduce` or `paircredit train`."
         )
     refuse_headless_runs(folder)
-    return [read_run(path) for path in paths]
+    left_out = unfinished_runs(folder) if finished_only else []
+    if len(left_out) == len(paths):
+        raise PaircreditError(f"Of {len(paths)} runs in {folder} none is finished.")
+    return [read_run(path) for path in paths if path not in left_out]
+
+
+def unfinished_runs(folder: Path) -> list[Path]:
+    """The folders of all runs in or below a folder that were stopped, have failed, or are still running."""
+    return [path for path in run_folders(folder) if read_manifest(path / MANIFEST)["status"] != "finished"]
 
 
 def refuse_headless_runs(folder: Path) -> None:

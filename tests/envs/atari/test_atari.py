@@ -20,6 +20,8 @@ from paircredit.methods import make_method, replace_dotted
 from paircredit.training import Plan, train
 from tests.sentences import refused
 
+SUMS = (60113.6, 438092.1, 508895.4)
+"""Of what random play and people score in the 49 games, read off the papers."""
 TINY = {"inner.episodes": 2, "network.trunk": (8, 8), "network.pair_width": 8}
 
 
@@ -59,6 +61,59 @@ def test_rewards_lives_and_ends_are_those_of_the_single_game():
     assert (start.reward[0], start.lives[0], start.terminated[0]) == (0, 5, False)
     assert start.frames[0, :3].sum() == 0 and start.frames[0, 3].sum() > 0  # one frame of the new game
     pool.close()
+
+
+def shrunk(screen, size):
+    """A picture whose pixels are the means of what they cover."""
+
+    def cover(long):
+        edges = np.linspace(0, long, size + 1)
+        pixels = np.arange(long)
+        parts = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
+        return np.maximum(parts, 0) * size / long
+
+    return cover(screen.shape[0]) @ screen @ cover(screen.shape[1]).T
+
+
+def test_a_picture_is_the_brighter_of_the_last_two_frames_of_a_step():
+    env = make_environment("atari/breakout", most_noops=0, fire_at_start=False)
+    pool, game, draw = env.open(np.array([7])), single_game("breakout", 7), np.random.default_rng(0)
+    pool.reset()
+    known, differ = game.getMinimalActionSet(), 0
+    for _ in range(60):
+        action, screens = int(draw.integers(4)), []
+        for _ in range(4):
+            game.act(known[action])
+            screens.append(game.getScreenGrayscale().astype(float))
+        (now,) = steps_of(pool, [[action]])
+        found = now.frames[0, -1].astype(float)
+        assert np.abs(found - shrunk(np.maximum(*screens[-2:]), 84)).max() < 1.01  # rounding
+        differ += np.abs(found - shrunk(screens[-1], 84)).max() > 2
+        pixels = env.read(None, Raw(*(jnp.asarray(x[0]) for x in now)))[1].observation.pixels
+        np.testing.assert_array_equal(pixels[..., -1], now.frames[0, -1])
+        np.testing.assert_array_equal(pixels[..., 0], now.frames[0, 0])
+    assert differ > 10
+
+
+def test_a_game_that_takes_too_long_is_cut_and_begins_again():
+    env = make_environment("atari/breakout", most_noops=0, fire_at_start=False, most_frames=40)
+    pool = env.open(np.arange(2))
+    pool.reset()
+    said = list(steps_of(pool, np.zeros((25, 2), dtype=np.int32)))
+    cut = [bool(now.truncated.all()) for now in said]
+    (first, second) = np.flatnonzero(cut)
+    assert first in (9, 10) and second - first in (10, 11)  # and a step between, in which it begins
+    assert not any(now.terminated.any() for now in said)
+
+
+def test_fire_is_pressed_at_the_start_only_if_asked_for():
+    def lives(fire):
+        pool = make_environment("atari/breakout", most_noops=0, fire_at_start=fire).open(np.array([3]))
+        pool.reset()
+        return [int(now.lives[0]) for now in steps_of(pool, np.zeros((150, 1), dtype=np.int32))]
+
+    assert set(lives(fire=False)) == {5}  # no ball comes, and none is lost
+    assert lives(fire=True)[-1] == 4  # the second waits for fire
 
 
 def test_answers_come_in_the_order_of_the_actions():
@@ -222,6 +277,13 @@ def test_meta_pwtd_learns_from_games():
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(jax.device_get(state.learner.weights.parameters)))
     assert jax.tree.structure(fresh.weights) == jax.tree.structure(state.learner.weights)
     assert int(state.learner.weights.state.steps[0]) == 2
+
+
+def test_what_scores_are_held_against_has_not_changed():
+    """The sums of the columns, and some of the rows as the papers print them."""
+    np.testing.assert_allclose(np.sum(list(GAMES.values()), axis=0), SUMS, rtol=1e-9)
+    assert GAMES["pong"] == (-20.7, 9.3, 14.6) and GAMES["seaquest"] == (68.4, 20181.8, 42054.7)
+    assert GAMES["montezuma_revenge"] == (0.0, 4366.7, 4753.3)
 
 
 def test_the_paper_s_games_are_known_by_name():
