@@ -33,6 +33,7 @@ def training(
     *,
     preset: str = "default",
     method_settings: Mapping[str, Any] | None = None,
+    env_settings: Mapping[str, Any] | None = None,
 ) -> TrainingSpec:
     """One method on one game.
 
@@ -44,6 +45,7 @@ def training(
         seeds: members.
         preset: of the method.
         method_settings: fields of the method to replace.
+        env_settings: settings of the game.
     """
     env, settings = f"{suite}/{game}", dict(method_settings or {})
     made: Any = replace_dotted(make_method(method, preset, env), settings, method)
@@ -55,6 +57,7 @@ def training(
         method=method,
         updates=-(-frames // per_update),
         seeds=tuple(range(seeds)),
+        env_settings=dict(env_settings or {}),
         method_settings=settings,
         preset=preset,
         tags={"role": suite, "label": method, "game": game},
@@ -71,6 +74,7 @@ class GamesScale:
         seeds: members of every run.
         preset: of the methods.
         method_settings: fields of the methods to replace.
+        env_settings: settings of the games.
         methods: other ones than the experiment's.
     """
 
@@ -79,11 +83,14 @@ class GamesScale:
     seeds: int
     preset: str = "default"
     method_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    env_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     methods: Sequence[str] | None = None
 
 
 _ATARI = {
-    "smoke": GamesScale(("pong",), 800, 2, "paper", TINY | {"inner.episodes": 2}, METHODS),
+    "smoke": GamesScale(
+        ("pong",), 1_600, 2, "paper", TINY | {"inner.episodes": 2}, {"most_frames": 240}, methods=METHODS
+    ),
     "short": GamesScale(("pong", "breakout"), 2_000_000, 5, "paper", methods=METHODS),
     "paper": GamesScale(tuple(GAMES), ATARI_FRAMES, 5, "paper"),
 }
@@ -112,6 +119,7 @@ def _experiment(
                 chosen.seeds,
                 preset=chosen.preset,
                 method_settings=chosen.method_settings,
+                env_settings=chosen.env_settings,
             )
             for game in chosen.games
             for method in chosen.methods or methods
