@@ -59,7 +59,7 @@ def test_a_stopped_run_goes_on_learning_and_says_that_games_began_anew(run_cli, 
 
 
 def test_bench_shows_how_busy_both_sides_are(run_cli, tmp_path):
-    words = ("--members", 3, "--updates", 1, "--repeats", 1, "--preset", "small", "--env", "atari/breakout")
+    words = ("--members", 2, "--updates", 1, "--repeats", 1, "--preset", "small", "--env", "atari/breakout")
     settings = ("env.size=40", "env.steps=5", "inner.episodes=2", "env.groups=2", "env.rollouts=host")
     code, out, err = run_cli(
         "bench", "--methods", "meta-pwtd", *words, "--settings", *settings, "--json", tmp_path / "numbers.json"

@@ -33,7 +33,7 @@ from paircredit.training.pieces import Actors, Recorded
 from paircredit.types import PyTree, Trajectory
 
 LEAD = 0.5
-"""Of a piece: so far a group may be ahead of the slowest one."""
+"""Of a piece: so far a group may be ahead of the slowest one; a whole one where rollouts are compiled."""
 
 
 @dataclasses.dataclass
@@ -83,7 +83,7 @@ class HostedMembers:
         sizes = group_sizes(len(methods), env.groups(len(methods)))
         self._shares_of, self._joined = jax.jit(partial(_shares, sizes)), jax.jit(_joined)
         programs = {size: Programs(env, plan, methods[0]) for size in sizes}
-        self._pace = Pace(len(sizes), LEAD * env.spec.horizon)
+        self._pace = Pace(len(sizes), env.spec.horizon * (1.0 if env.in_graph else LEAD))
         self.groups = [
             Group(env, programs[size], self._go_on_after(index), size, devices[index % len(devices)])
             for index, size in enumerate(sizes)
