@@ -1,55 +1,61 @@
-import hashlib
 import os
 import sys
 import threading
+import time
 
 import pytest
 
 from paircredit.bench import cores
-from paircredit.bench.cores import cores_between, work_so_far
+from paircredit.bench.cores import Work, cores_between, work_so_far
 
 
-def test_threads_that_stand_back_are_told_from_all_others():
+def test_threads_are_counted_by_what_they_are():
+    before = Work(10.0, 100.0, {1: 5.0, 2: 7.0}, {1: "python", 2: "emulators"})
+    after = Work(12.0, 108.0, {1: 6.0, 2: 10.0, 3: 2.0}, {1: "python", 2: "emulators", 3: "emulators"})
+    assert cores_between(before, after) == {"emulators": 2.5, "ended": 1.0, "python": 0.5}  # the busiest first
+
+
+def test_nothing_is_said_where_nobody_stands_back():
+    work = Work(10.0, 100.0, {1: 5.0}, {1: "python"})
+    assert cores_between(work, Work(11.0, 101.0, {1: 6.0}, {1: "python"})) == {}
+
+
+def test_threads_that_stand_back_and_threads_that_have_ended():
+    """Each thread works until it has had a core for a while, however long that takes."""
     if sys.platform != "linux":
         pytest.skip("only Linux tells")
-    done = threading.Event()
+    seconds, stay = 0.3, threading.Event()
 
-    def work(nicer):
-        if nicer:
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), os.getpriority(os.PRIO_PROCESS, 0) + 3)
-        block = bytes(1_000_000)
-        while not done.is_set():
-            hashlib.sha256(block).digest()  # which lets other threads run meanwhile
+    def begin(nicer=False, stays=True):
+        worked = threading.Event()
 
-    def begin(nicer):
-        thread = threading.Thread(target=work, args=(nicer,))
+        def work():
+            if nicer:
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), os.getpriority(os.PRIO_PROCESS, 0) + 3)
+            while time.thread_time() < seconds:
+                pass
+            worked.set()
+            if stays:
+                stay.wait()
+
+        thread = threading.Thread(target=work)
         thread.start()
-        return thread
+        return thread, worked
 
-    threads = [begin(nicer=False)]
-    alike = cores_between(work_so_far(), work_so_far())
-    threads.append(begin(nicer=True))
     before = work_so_far()
-    threading.Event().wait(0.5)
-    both = cores_between(before, work_so_far())
-    done.set()
-    threads[0].join()
-    done.clear()
-    threads += [begin(nicer=False), begin(nicer=True)]
-    before = work_so_far()
-    threading.Event().wait(0.5)
-    done.set()
-    threads[-2].join()
-    done.clear()
-    threads.append(begin(nicer=True))
-    one_ended = cores_between(before, work_so_far())
-    done.set()
-    for thread in threads:
+    threads = [begin(), begin(nicer=True), begin(stays=False)]
+    for _, worked in threads:
+        worked.wait()
+    threads[-1][0].join()
+    after = work_so_far()
+    stay.set()
+    for thread, _ in threads:
         thread.join()
-    assert alike == {}  # nobody stands back
-    others = sum(both.values()) - both["emulators"]
-    assert both["emulators"] > 0.05 and others - both["ended"] > 0.05
-    assert one_ended["ended"] > 0.05
+    passed, found = after.at - before.at, cores_between(before, after)
+    assert found["emulators"] * passed == pytest.approx(seconds, abs=0.05)
+    assert found["ended"] * passed > seconds - 0.05
+    assert sum(found.values()) * passed == pytest.approx(after.all - before.all, abs=0.1)
+    assert sum(found.values()) * passed > 3 * seconds - 0.1
 
 
 def test_where_the_system_does_not_tell_nothing_is_said(monkeypatch, tmp_path):
