@@ -36,10 +36,11 @@ def bench_hosted(spec: BenchSpec) -> dict[str, Any]:
         Numbers for a table and for JSON. Steps per second while training, of the environments alone in one pool, which
         is what a vector of environments does by itself, and of them alone in the groups' pools; the shares of the first
         in the others. How busy the device is, by what its programs take when nothing else runs (None on a CPU, whose
-        cores the emulators use as well). What the groups' threads did: wait for emulators, for actions, or for groups
-        that are behind, hand programs over, and for how much of all that they had a core; where they neither wait nor
-        have a core, they wait for each other or for a core. How long groups have waited at the ends of chunks until all
-        were done, as a share of all. And how many cores the emulators and all other threads had.
+        cores the emulators use as well). What the groups' threads did: wait for emulators, for a turn at the cores, for
+        actions, or for groups that are behind, hand programs over, and for how much of all that they had a core; where
+        they neither wait nor have a core, they wait for each other or for a core. How long groups have waited at the
+        ends of chunks until all were done, as a share of all. And how many cores the emulators and all other threads
+        had.
     """
     method, env = refuse_what_cannot_be_timed(spec)
     methods, plan = [method] * spec.members, Plan(updates=spec.updates)
@@ -95,6 +96,7 @@ def bench_hosted(spec: BenchSpec) -> dict[str, Any]:
         "threads_wait_for_emulators": share("emulators"),
         "threads_wait_for_device": share("device"),
         "threads_wait_for_other_groups": share("others"),
+        "threads_wait_for_their_turn": share("turns"),
         "threads_hand_over_steps": share("acting"),
         "threads_hand_over_learning": share("learning"),
         "threads_have_a_core": share("working"),

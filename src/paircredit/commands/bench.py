@@ -178,6 +178,7 @@ def _cores(found: dict[str, float]) -> str:
 _CORES = {"cores_while_training": "training", "cores_in_one_pool": "one pool", "cores_alone": "groups' pools"}
 _OF_THREADS = {
     "threads_wait_for_emulators": "waiting for emulators",
+    "threads_wait_for_their_turn": "for a turn at the cores",
     "threads_wait_for_device": "for actions",
     "threads_wait_for_other_groups": "for other groups",
     "threads_hand_over_steps": "handing over steps",

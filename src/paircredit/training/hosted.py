@@ -30,6 +30,7 @@ from paircredit.training.hosted_programs import Programs
 from paircredit.training.loop import LoopState, Plan, Summary
 from paircredit.training.pace import Pace
 from paircredit.training.pieces import Actors, Recorded
+from paircredit.training.turns import Turns, pools_at_a_time
 from paircredit.types import PyTree, Trajectory
 
 LEAD = 0.5
@@ -46,6 +47,7 @@ class Waiting:
         acting: handing over the programs of steps.
         learning: handing over all other programs.
         others: waiting for groups that are behind.
+        turns: waiting until the pool may step, because enough others do.
         all: of all chunks, from beginning to end.
         working: of all that, how long the thread had a core.
     """
@@ -55,6 +57,7 @@ class Waiting:
     acting: float = 0.0
     learning: float = 0.0
     others: float = 0.0
+    turns: float = 0.0
     all: float = 0.0
     working: float = 0.0
 
@@ -84,8 +87,9 @@ class HostedMembers:
         self._shares_of, self._joined = jax.jit(partial(_shares, sizes)), jax.jit(_joined)
         programs = {size: Programs(env, plan, methods[0]) for size in sizes}
         self._pace = Pace(len(sizes), env.spec.horizon * (1.0 if env.in_graph else LEAD))
+        turns = Turns(pools_at_a_time([size * methods[0].episodes for size in sizes]))
         self.groups = [
-            Group(env, programs[size], self._go_on_after(index), size, devices[index % len(devices)])
+            Group(env, programs[size], self._go_on_after(index), turns, size, devices[index % len(devices)])
             for index, size in enumerate(sizes)
         ]
 
@@ -170,6 +174,7 @@ class Group:
         env: their environment.
         programs: what they compute.
         gone: is told after so many steps, and does not come back before there is reason to go on.
+        turns: of all groups' pools at the cores.
         members: how many.
         device: where they compute.
         pool: their emulators, once they are there.
@@ -181,10 +186,12 @@ class Group:
         env: HostedEnvironment,
         programs: Programs,
         gone: Callable[[int], None],
+        turns: Turns,
         members: int,
         device: jax.Device,
     ) -> None:
-        self.env, self.programs, self.gone, self.members, self.device = env, programs, gone, members, device
+        self.env, self.programs, self.gone, self.turns = env, programs, gone, turns
+        self.members, self.device = members, device
         self.pool: Pool | None = None
         self.waiting = Waiting()
         self._in_flight: PyTree = ()
@@ -262,9 +269,12 @@ class Group:
                 self.gone(1)
             with self._counted("device"):
                 chosen = np.asarray(actions).reshape(-1)
-            with self._counted("emulators"):
-                self.pool.send(chosen)
-                raw = self.by_member(self.pool.receive())
+            with contextlib.ExitStack() as stack:
+                with self._counted("turns"):
+                    stack.enter_context(self.turns.taken())
+                with self._counted("emulators"):
+                    self.pool.send(chosen)
+                    raw = self.by_member(self.pool.receive())
             with self._counted("acting"):
                 if following is None:
                     actors, step = self.programs.follow(own, actors, actions, carry, raw)

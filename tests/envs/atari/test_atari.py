@@ -14,6 +14,7 @@ import pytest
 
 from paircredit.envs import environment_config, environments, make_environment
 from paircredit.envs.atari import GAMES
+from paircredit.envs.atari.environment import Seen
 from paircredit.envs.atari.pool import Raw
 from paircredit.envs.protocol import Pixels
 from paircredit.methods import make_method, replace_dotted
@@ -59,7 +60,7 @@ def test_rewards_lives_and_ends_are_those_of_the_single_game():
     assert rewards >= 1 and lost == 5
     (start,) = steps_of(pool, [[1]])
     assert (start.reward[0], start.lives[0], start.terminated[0]) == (0, 5, False)
-    assert start.frames[0, :3].sum() == 0 and start.frames[0, 3].sum() > 0  # one frame of the new game
+    assert start.frame.shape == (1, 1, 84, 84) and start.frame.sum() > 0  # of the new game
     pool.close()
 
 
@@ -86,13 +87,32 @@ def test_a_picture_is_the_brighter_of_the_last_two_frames_of_a_step():
             game.act(known[action])
             screens.append(game.getScreenGrayscale().astype(float))
         (now,) = steps_of(pool, [[action]])
-        found = now.frames[0, -1].astype(float)
+        found = now.frame[0, 0].astype(float)
         assert np.abs(found - shrunk(np.maximum(*screens[-2:]), 84)).max() < 1.01  # rounding
         differ += np.abs(found - shrunk(screens[-1], 84)).max() > 2
-        pixels = env.read(None, Raw(*(jnp.asarray(x[0]) for x in now)))[1].observation.pixels
-        np.testing.assert_array_equal(pixels[..., -1], now.frames[0, -1])
-        np.testing.assert_array_equal(pixels[..., 0], now.frames[0, 0])
     assert differ > 10
+
+
+@pytest.mark.parametrize("stack", [1, 4])
+def test_frames_are_stacked_as_the_emulator_stacks_them(monkeypatch, stack):
+    """Also where a game is over, and where it is cut: another one begins with one frame."""
+    env = make_environment("atari/breakout", size=40, stack=stack, most_frames=700)
+    seeds, draw = np.arange(3), np.random.default_rng(0)
+    pool, module = env.open(seeds), importlib.import_module("ale_py.vector_env")
+    vector = module.AtariVectorEnv
+    monkeypatch.setattr(module, "AtariVectorEnv", lambda *a, **given: vector(*a, **given | {"stack_num": stack}))
+    theirs = env.open(seeds)
+    read, begin = jax.jit(jax.vmap(env.read)), jax.jit(jax.vmap(lambda raw: env.read(None, raw)))
+    state, now = begin(pool.reset())
+    np.testing.assert_array_equal(np.moveaxis(np.asarray(now.observation.pixels), -1, 1), theirs.reset().frame)
+    over, cut = 0, 0
+    for _ in range(400):
+        actions = draw.integers(4, size=3)
+        (ours,), (expected,) = steps_of(pool, [actions]), steps_of(theirs, [actions])
+        state, now = read(state, ours)
+        np.testing.assert_array_equal(np.moveaxis(np.asarray(now.observation.pixels), -1, 1), expected.frame)
+        over, cut = over + int(ours.terminated.sum()), cut + int(ours.truncated.sum())
+    assert over > 0 and cut > 0
 
 
 def test_a_game_that_takes_too_long_is_cut_and_begins_again():
@@ -168,13 +188,12 @@ def test_emulators_may_run_only_where_nothing_else_wants_the_core():
     pool.close()
 
 
-def test_answers_do_not_share_memory_and_the_newest_frame_is_the_last():
+def test_answers_do_not_share_memory():
     env = make_environment("atari/pong", most_noops=0)
     pool = env.open(np.arange(2))
     pool.reset()
     one, two = steps_of(pool, [[0, 0]] * 2)
-    assert not np.shares_memory(one.frames, two.frames)
-    np.testing.assert_array_equal(one.frames[:, 1:], two.frames[:, :-1])
+    assert not np.shares_memory(one.frame, two.frame)
     pool.close()
 
 
@@ -192,7 +211,7 @@ def test_sticky_actions_are_off_unless_asked_for():
     def pictures(**settings):
         pool = make_environment("atari/breakout", most_noops=0, **settings).open(np.arange(3))
         pool.reset()
-        frames = [now.frames for now in steps_of(pool, np.tile(np.arange(40)[:, None] % 4, (1, 3)))]
+        frames = [now.frame for now in steps_of(pool, np.tile(np.arange(40)[:, None] % 4, (1, 3)))]
         pool.close()
         return np.stack(frames)
 
@@ -203,7 +222,7 @@ def test_sticky_actions_are_off_unless_asked_for():
 
 def raw(reward=0, terminated=False, truncated=False, lives=3):
     whole = np.asarray([reward, lives], dtype=np.int32)
-    return Raw(np.zeros((4, 84, 84), np.uint8), whole[0], np.bool_(terminated), np.bool_(truncated), whole[1])
+    return Raw(np.zeros((1, 84, 84), np.uint8), whole[0], np.bool_(terminated), np.bool_(truncated), whole[1])
 
 
 @pytest.mark.parametrize(
@@ -220,11 +239,12 @@ def raw(reward=0, terminated=False, truncated=False, lives=3):
 def test_what_ends_for_learning_and_what_is_over(said, lives, ends, cut, over):
     env = make_environment("atari/breakout")
     given = jax.tree.map(jnp.asarray, said)
-    kept, now = env.read(jnp.asarray(lives, dtype=jnp.int32), given)
+    before = Seen(jnp.asarray(lives, dtype=jnp.int32), jnp.asarray(False), jnp.zeros((84, 84, 3), dtype=jnp.uint8))
+    kept, now = env.read(before, given)
     assert (bool(now.terminated), bool(now.truncated), bool(now.over)) == (ends, cut, over)
-    assert (float(now.reward), float(now.score), int(kept)) == (1.0, 7.0, int(said.lives))
+    assert (float(now.reward), float(now.score), int(kept.lives)) == (1.0, 7.0, int(said.lives))
     plain = make_environment("atari/breakout", end_at_life_loss=False, clip_rewards=False)
-    _, now = plain.read(jnp.asarray(lives, dtype=jnp.int32), given)
+    _, now = plain.read(before, given)
     assert bool(now.terminated) == bool(said.terminated) and float(now.reward) == 7.0
 
 

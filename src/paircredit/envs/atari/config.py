@@ -76,7 +76,6 @@ class AtariConfig:
             most_noops=self.most_noops,
             frame_skip=self.frame_skip,
             size=self.size,
-            stack=self.stack,
             fire_at_start=self.fire_at_start,
             most_frames=self.most_frames,
             all_actions=self.all_actions,
@@ -87,6 +86,7 @@ class AtariConfig:
         return Atari(
             options=options,
             num_actions=count_actions(self.game, self.all_actions),
+            stack=self.stack,
             steps=self.steps,
             clip_rewards=self.clip_rewards,
             end_at_life_loss=self.end_at_life_loss,

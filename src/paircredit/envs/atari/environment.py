@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array, Bool, Int, UInt8
 
 from paircredit.envs.atari.pool import AtariPool, Options, Raw
 from paircredit.envs.hosted import Hosted
@@ -14,12 +16,29 @@ from paircredit.envs.protocol import EnvSpec, Pixels
 from paircredit.types import PixelObservation, TimeStep
 
 
+class Seen(NamedTuple):
+    """What is kept from one answer of an emulator to the next.
+
+    Attributes:
+        lives: that were left.
+        over: the game was, so that the next answer begins another one.
+        frames: all of the observation but the oldest.
+    """
+
+    lives: Int[Array, ""]
+    over: Bool[Array, ""]
+    frames: UInt8[Array, "H W older"]
+
+
 class Atari(Hosted):
     """One of the games, in pieces.
+
+    Frames are stacked here and not by the emulator: a quarter of the bytes leaves the host.
 
     Attributes:
         options: of the emulator.
         num_actions: that the game knows.
+        stack: frames in an observation.
         steps: of a piece.
         clip_rewards: learn from the sign of rewards.
         end_at_life_loss: for learning, a lost life is an end.
@@ -29,6 +48,7 @@ class Atari(Hosted):
 
     options: Options = eqx.field(static=True)
     num_actions: int = eqx.field(static=True)
+    stack: int = eqx.field(static=True)
     steps: int = eqx.field(static=True)
     clip_rewards: bool = eqx.field(static=True)
     end_at_life_loss: bool = eqx.field(static=True)
@@ -42,7 +62,7 @@ class Atari(Hosted):
         return EnvSpec(
             name=f"atari/{given.game}",
             num_actions=self.num_actions,
-            observation=Pixels(given.size, given.size, given.stack, 0, stacked=given.stack),
+            observation=Pixels(given.size, given.size, self.stack, 0, stacked=self.stack),
             horizon=self.steps,
             whole_episodes=False,
             frames_per_step=given.frame_skip,
@@ -61,21 +81,27 @@ class Atari(Hosted):
         """The shapes of what one emulator says."""
         given = self.options
         whole, truth = jax.ShapeDtypeStruct((), jnp.int32), jax.ShapeDtypeStruct((), jnp.bool_)
-        frames = jax.ShapeDtypeStruct((given.stack, given.size, given.size), jnp.uint8)
-        return Raw(frames=frames, reward=whole, terminated=truth, truncated=truth, lives=whole)
+        frame = jax.ShapeDtypeStruct((1, given.size, given.size), jnp.uint8)
+        return Raw(frame=frame, reward=whole, terminated=truth, truncated=truth, lives=whole)
 
-    def read(self, state: Int[Array, ""] | None, raw: Raw) -> tuple[Int[Array, ""], TimeStep]:
-        """The state is the number of lives before."""
-        lost = jnp.zeros((), dtype=bool) if state is None else raw.lives < state
+    def read(self, state: Seen | None, raw: Raw) -> tuple[Seen, TimeStep]:
+        """A game begins with its first frame and nothing before it, as the emulator itself stacks."""
+        frame, over = jnp.moveaxis(raw.frame, 0, -1), raw.terminated | raw.truncated
+        if state is None:
+            lost = jnp.zeros((), dtype=bool)
+            older = jnp.zeros((*frame.shape[:-1], self.stack - 1), dtype=frame.dtype)
+        else:
+            lost = raw.lives < state.lives
+            older = jnp.where(state.over, jnp.zeros_like(state.frames), state.frames)
+        pixels = jnp.concatenate([older, frame], axis=-1)
         score = raw.reward.astype(float)
-        pixels = jnp.moveaxis(raw.frames, 0, -1)
         terminated = raw.terminated | lost if self.end_at_life_loss else raw.terminated
-        return raw.lives, TimeStep(
+        return Seen(raw.lives, over, pixels[..., 1:]), TimeStep(
             observation=PixelObservation(pixels, jnp.zeros((0,), dtype=bool)),
             legal=jnp.ones((self.num_actions,), dtype=bool),
             reward=jnp.sign(score) if self.clip_rewards else score,
             terminated=terminated,
             truncated=raw.truncated & ~terminated,
-            over=raw.terminated | raw.truncated,
+            over=over,
             score=score,
         )

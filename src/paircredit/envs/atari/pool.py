@@ -30,7 +30,6 @@ class Options:
     most_noops: int
     frame_skip: int
     size: int
-    stack: int
     fire_at_start: bool
     most_frames: int
     all_actions: bool
@@ -42,14 +41,14 @@ class Raw(NamedTuple):
     """What emulators say; arrays of the host or of a device.
 
     Attributes:
-        frames: the last ones, [C, H, W] bytes, the newest last.
+        frame: the newest, [1, H, W] bytes; earlier ones are kept where they are needed, and not sent again.
         reward: as the game counts.
         terminated: the game is over.
         truncated: it took too long.
         lives: that are left; 0 in games without.
     """
 
-    frames: Any
+    frame: Any
     reward: Any
     terminated: Any
     truncated: Any
@@ -78,7 +77,7 @@ class AtariPool:
             img_height=options.size,
             img_width=options.size,
             grayscale=True,
-            stack_num=options.stack,
+            stack_num=1,
             frameskip=options.frame_skip,
             maxpool=options.frame_skip > 1,
             noop_max=options.most_noops + 1,  # the emulator draws from 0 up to one less
@@ -93,9 +92,9 @@ class AtariPool:
 
     def reset(self) -> Raw:
         """Begin a game in each."""
-        frames, info = self._emulators.reset(seed=self._seeds)
+        frame, info = self._emulators.reset(seed=self._seeds)
         nothing = np.zeros(len(self._seeds), dtype=bool)
-        return Raw(frames, nothing.astype(np.int32), nothing, nothing, info["lives"])
+        return Raw(frame, nothing.astype(np.int32), nothing, nothing, info["lives"])
 
     def send(self, actions: np.ndarray) -> None:
         """Begin a step in all."""
@@ -103,8 +102,8 @@ class AtariPool:
 
     def receive(self) -> Raw:
         """Wait until the step is done."""
-        frames, reward, terminated, truncated, info = self._emulators.recv()
-        return Raw(frames, reward, terminated, truncated, info["lives"])
+        frame, reward, terminated, truncated, info = self._emulators.recv()
+        return Raw(frame, reward, terminated, truncated, info["lives"])
 
     @property
     def handle(self) -> Any:
@@ -115,8 +114,8 @@ class AtariPool:
 
     def in_graph(self, handle: Any, actions: Any) -> tuple[Any, Raw]:
         """A step as a part of a compiled program, of whichever pool of this size the handle belongs to."""
-        handle, (frames, reward, terminated, truncated, info) = self._step(handle, actions)
-        return handle, Raw(frames, reward, terminated, truncated, info["lives"])
+        handle, (frame, reward, terminated, truncated, info) = self._step(handle, actions)
+        return handle, Raw(frame, reward, terminated, truncated, info["lives"])
 
     def close(self) -> None:
         """Let go of the emulators and their threads."""
