@@ -27,7 +27,7 @@ class Theatre(Hosted):
     def groups(self, members):
         return self.most_groups
 
-    def open(self, seeds, sharing=1):
+    def open(self, seeds):
         return Stage(self.piece.env, seeds, self.fails_at)
 
     def raw(self):

@@ -64,11 +64,8 @@ class HostedEnvironment(Environment, Protocol):
         """
         ...
 
-    def open(self, seeds: np.ndarray, sharing: int = 1) -> Pool:
-        """A pool of as many copies as there are seeds (whole numbers below 2³¹).
-
-        So many pools, this one among them, share the cores.
-        """
+    def open(self, seeds: np.ndarray) -> Pool:
+        """A pool of as many copies as there are seeds (whole numbers below 2³¹)."""
         ...
 
     def raw(self) -> PyTree:

@@ -87,10 +87,9 @@ class HostedMembers:
         self._shares_of, self._joined = jax.jit(partial(_shares, sizes)), jax.jit(_joined)
         programs = {size: Programs(env, plan, methods[0]) for size in sizes}
         self._pace = Pace(len(sizes), env.spec.horizon * (1.0 if env.in_graph else LEAD))
-        at_a_time = pools_at_a_time([size * methods[0].episodes for size in sizes])
-        turns, sharing = Turns(at_a_time), 1 if env.in_graph else at_a_time
+        turns = Turns(pools_at_a_time([size * methods[0].episodes for size in sizes]))
         self.groups = [
-            Group(env, programs[size], self._go_on_after(index), turns, sharing, size, devices[index % len(devices)])
+            Group(env, programs[size], self._go_on_after(index), turns, size, devices[index % len(devices)])
             for index, size in enumerate(sizes)
         ]
 
@@ -176,7 +175,6 @@ class Group:
         programs: what they compute.
         gone: is told after so many steps, and does not come back before there is reason to go on.
         turns: of all groups' pools at the cores.
-        sharing: so many pools have the cores at the same time.
         members: how many.
         device: where they compute.
         pool: their emulators, once they are there.
@@ -189,12 +187,11 @@ class Group:
         programs: Programs,
         gone: Callable[[int], None],
         turns: Turns,
-        sharing: int,
         members: int,
         device: jax.Device,
     ) -> None:
         self.env, self.programs, self.gone, self.turns = env, programs, gone, turns
-        self.sharing, self.members, self.device = sharing, members, device
+        self.members, self.device = members, device
         self.pool: Pool | None = None
         self.waiting = Waiting()
         self._in_flight: PyTree = ()
@@ -248,7 +245,7 @@ class Group:
         data = np.asarray(jax.random.key_data(keys)).reshape(self.members, -1)
         episodes = self.programs.episodes
         seeds = [np.random.SeedSequence(own.tolist()).generate_state(episodes) >> 1 for own in data]
-        self.pool = self.env.open(np.concatenate(seeds).astype(np.int64), self.sharing)
+        self.pool = self.env.open(np.concatenate(seeds).astype(np.int64))
         actors: Actors = self.programs.begin(methods, learner, self.by_member(self.pool.reset()))
         return actors
 

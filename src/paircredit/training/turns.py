@@ -8,10 +8,8 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-POOLS = 3
-"""That step at a time: while one waits for its last emulators, or begins, the others keep the cores busy."""
 EMULATORS_PER_CORE = 2
-"""At least, in those pools."""
+"""That may be due at the same time, so that no core is idle while the last ones of a pool finish."""
 
 
 class Turns:
@@ -57,13 +55,9 @@ class Turns:
 
 
 def pools_at_a_time(sizes: Sequence[int]) -> int:
-    """Three, or as many as have enough emulators for all cores; no more than there are.
-
-    They share the cores, each with a thread for each of its own. With more threads than cores an emulator would be
-    stopped in the midst of a step, and all of its pool would wait until it has a core again.
+    """Two, or as many as have enough emulators for all cores.
 
     Args:
         sizes: emulators of every pool.
     """
-    enough = -(-EMULATORS_PER_CORE * (os.cpu_count() or 1) // min(sizes))
-    return min(max(POOLS, enough), len(sizes))
+    return max(2, -(-EMULATORS_PER_CORE * (os.cpu_count() or 1) // min(sizes)))

@@ -62,7 +62,7 @@ class AtariConfig:
     groups: int = 5
     """Members are trained in up to so many groups that do not wait for each other: some act while others learn."""
     threads: int = 0
-    """Of the emulators of a group; 0: one for each of its cores, which are shared with groups that step beside it."""
+    """Of the emulators of a group; 0: one per core."""
     niceness: int = 10
     """How far emulators stand back from what keeps them supplied, on Linux: 0 (not at all) to 19, or 20: they run only
     where nothing else wants the core."""

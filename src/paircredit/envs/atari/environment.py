@@ -73,9 +73,9 @@ class Atari(Hosted):
         largest = -(-members // self.most_groups)
         return -(-members // largest)
 
-    def open(self, seeds: np.ndarray, sharing: int = 1) -> AtariPool:
-        """So many emulators, with their share of the cores."""
-        return AtariPool(self.options, seeds, sharing)
+    def open(self, seeds: np.ndarray) -> AtariPool:
+        """So many emulators."""
+        return AtariPool(self.options, seeds)
 
     def raw(self) -> Raw:
         """The shapes of what one emulator says."""

@@ -58,8 +58,8 @@ class Raw(NamedTuple):
 class AtariPool:
     """So many emulators of one game, which start again by themselves in the step behind an end."""
 
-    def __init__(self, options: Options, seeds: np.ndarray, sharing: int = 1) -> None:
-        """One emulator for every seed; so many pools share the cores."""
+    def __init__(self, options: Options, seeds: np.ndarray) -> None:
+        """One emulator for every seed."""
         vector, gymnasium = require_emulator(options.game), importlib.import_module("gymnasium")
         self._seeds = np.asarray(seeds, dtype=np.int64)
         make = partial(
@@ -67,7 +67,7 @@ class AtariPool:
             options.game,
             len(seeds),
             batch_size=0,
-            num_threads=options.threads or -(-(os.cpu_count() or 1) // sharing),
+            num_threads=options.threads,
             thread_affinity_offset=-1,
             max_num_frames_per_episode=options.most_frames,
             repeat_action_probability=options.sticky_action_probability,
