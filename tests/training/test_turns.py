@@ -74,7 +74,8 @@ def test_who_fails_passes_the_turn_on():
 
 
 @pytest.mark.parametrize(
-    ("cores", "sizes", "at_a_time"), [(16, [64] * 4, 2), (16, [16] * 5, 2), (16, [9, 8], 4), (2, [32], 2), (4, [1], 8)]
+    ("cores", "sizes", "at_a_time"),
+    [(16, [64] * 4, 2), (16, [64] * 5, 3), (16, [16] * 8, 4), (16, [9, 8], 4), (2, [32], 2), (4, [1], 8)],
 )
 def test_there_are_enough_emulators_for_all_cores(monkeypatch, cores, sizes, at_a_time):
     monkeypatch.setattr(os, "cpu_count", lambda: cores)

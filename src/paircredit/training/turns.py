@@ -55,9 +55,10 @@ class Turns:
 
 
 def pools_at_a_time(sizes: Sequence[int]) -> int:
-    """Two, or as many as have enough emulators for all cores.
+    """Half of them, and at least two; more where they have too few emulators for all cores.
 
     Args:
         sizes: emulators of every pool.
     """
-    return max(2, -(-EMULATORS_PER_CORE * (os.cpu_count() or 1) // min(sizes)))
+    enough = -(-EMULATORS_PER_CORE * (os.cpu_count() or 1) // min(sizes))
+    return max(2, -(-len(sizes) // 2), enough)
