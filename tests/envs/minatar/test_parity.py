@@ -31,8 +31,6 @@ def replay(env, played):
             spawn, move, saved = hard
             game = dataclasses.replace(fresh.game, spawn_speed=spawn, move_speed=move, saved=saved)
             fresh = dataclasses.replace(fresh, game=game)
-        else:  # games that go on behind their end
-            state = dataclasses.replace(state, game=state.game.replace(_terminal=jnp.zeros_like(state.game._terminal)))
         state = jax.tree.map(lambda new, old: jnp.where(begins, new, old), fresh, state)
         before = env.game.picture(state.game)
         state, now = env.follow(state, action, chance)

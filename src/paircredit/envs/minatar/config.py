@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Literal, get_args
 
+from paircredit.envs.minatar.asterix import Asterix
 from paircredit.envs.minatar.environment import NO_BOUND, Game, MinAtar
-from paircredit.envs.minatar.ported import Asterix, Breakout, Freeway, SpaceInvaders, require_port
+from paircredit.envs.minatar.ported import Breakout, Freeway, require_port
 from paircredit.envs.minatar.seaquest import Seaquest
+from paircredit.envs.minatar.space_invaders import SpaceInvaders
 from paircredit.envs.pieces import InPieces
 from paircredit.errors import PaircreditError, unknown_name
 
@@ -21,6 +24,12 @@ GAMES: dict[GameName, str] = {
     "space_invaders": "shoot aliens before they arrive",
 }
 """The games and one line about each."""
+OWN: dict[GameName, Callable[[bool], Game]] = {
+    "asterix": Asterix,
+    "seaquest": Seaquest,
+    "space_invaders": SpaceInvaders,
+}
+"""Those that become harder; they need no other package."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,11 +60,7 @@ class MinAtarConfig:
         return InPieces(MinAtar(self.sticky_action_probability, self._rules()), self.steps)
 
     def _rules(self) -> Game:
-        if self.game == "seaquest":
-            return Seaquest(self.difficulty_ramping)
+        if self.game in OWN:
+            return OWN[self.game](self.difficulty_ramping)
         require_port(self.game)
-        if self.game == "asterix":
-            return Asterix(self.difficulty_ramping)
-        if self.game == "space_invaders":
-            return SpaceInvaders(self.difficulty_ramping)
         return Breakout() if self.game == "breakout" else Freeway()

@@ -1,7 +1,7 @@
-"""Four of the games: the rules are pgx's port, which follows the original step by step; chance is ours.
+"""Two of the games: the rules are pgx's port, which follows the original step by step; chance is ours.
 
-The port is called below its random layer, so that a game's chance can be given. It mixes types freely and does not
-know that a game can stay easy; both are mended here. Its fifth game is not the original's (docs/environments.md).
+The port is called below its random layer, so that a game's chance can be given, and mixes types freely. Why the other
+three games are our own, docs/environments.md says.
 """
 
 from __future__ import annotations
@@ -53,48 +53,6 @@ def _step(game: str, state: PyTree, action: Int[Array, ""], **chance: Array) -> 
     return state, state.rewards[0], state.terminated
 
 
-def _kept(state: PyTree, before: PyTree, *fields: str) -> PyTree:
-    """The state with fields as they were before."""
-    return state.replace(**{name: getattr(before, name) for name in fields})
-
-
-@dataclasses.dataclass(frozen=True)
-class Asterix:
-    """Gold and enemies come from both sides, faster and faster."""
-
-    ramping: bool
-    name: ClassVar[str] = "asterix"
-    actions: ClassVar[tuple[int, ...]] = (0, 1, 2, 3, 4)
-    channels: ClassVar[int] = 4
-    start_chances: ClassVar[int] = 0
-    step_chances: ClassVar[int] = 3
-
-    def start(self, chance: Float[Array, " 0"]) -> PyTree:
-        """Nothing is random."""
-        return _port(self.name).State()
-
-    def step(self, state: PyTree, action: Int[Array, ""], chance: Float[Array, " 3"]) -> Step:
-        """Chance: from the left? gold? which of the free lanes?"""
-        free = state._entities[:, 0] == _port(self.name).INF
-        number = jnp.cumsum(free.astype(jnp.int32), dtype=jnp.int32)
-        lane = jnp.argmax(free & (number - 1 == whole_number(chance[2], number[-1])))
-        after, reward, over = _step(
-            self.name,
-            state,
-            action,
-            lr=(chance[0] < 1 / 2).astype(jnp.int32),
-            is_gold=(chance[1] < 1 / 3).astype(jnp.int32),
-            slot=lane.astype(jnp.int32),
-        )
-        if not self.ramping:
-            after = _kept(after, state, "_spawn_speed", "_move_speed", "_ramp_timer", "_ramp_index")
-        return after, reward, over
-
-    def picture(self, state: PyTree) -> Bool[Array, "10 10 C"]:
-        """Player, enemies, trails, gold."""
-        return _picture(self.name, state)
-
-
 @dataclasses.dataclass(frozen=True)
 class Breakout:
     """A ball, a paddle, three rows of bricks."""
@@ -144,30 +102,3 @@ class Freeway:
     def _cars(self, chance: Float[Array, " 16"]) -> dict[str, Array]:
         directions = jnp.where(chance[LANES:] < 1 / 2, -1, 1).astype(jnp.int32)
         return {"speeds": 1 + whole_number(chance[:LANES], 5), "directions": directions}
-
-
-@dataclasses.dataclass(frozen=True)
-class SpaceInvaders:
-    """Aliens come down row by row, faster with every wave."""
-
-    ramping: bool
-    name: ClassVar[str] = "space_invaders"
-    actions: ClassVar[tuple[int, ...]] = (0, 1, 3, 5)
-    channels: ClassVar[int] = 6
-    start_chances: ClassVar[int] = 0
-    step_chances: ClassVar[int] = 0
-
-    def start(self, chance: Float[Array, " 0"]) -> PyTree:
-        """Nothing is random."""
-        return _port(self.name).State()
-
-    def step(self, state: PyTree, action: Int[Array, ""], chance: Float[Array, " 0"]) -> Step:
-        """Nothing is random."""
-        after, reward, over = _step(self.name, state, action)
-        if not self.ramping:
-            after = _kept(after, state, "_enemy_move_interval", "_ramp_index")
-        return after, reward, over
-
-    def picture(self, state: PyTree) -> Bool[Array, "10 10 C"]:
-        """Cannon, aliens, aliens that go left, aliens that go right, own bullets, their bullets."""
-        return _picture(self.name, state)

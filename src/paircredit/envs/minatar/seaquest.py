@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from paircredit.envs.minatar.environment import SIZE, whole_number
+from paircredit.envs.minatar.grid import ahead, columns, inside, moved, truth, truths, whole, wholes
 
 ENEMIES, SHOTS, DIVERS = 32, 3, 3
 """Enemies cross in 30 steps or more and come one a step at most; own bullets and divers are two at most."""
@@ -42,12 +43,12 @@ class Shots(eqx.Module):
     @property
     def ahead(self) -> Int[Array, "*N"]:
         """The column in front."""
-        return jnp.where(self.right, self.x + 1, self.x - 1)
+        return ahead(self.x, self.right)
 
     @property
     def behind(self) -> Int[Array, "*N"]:
         """The column behind, where the trail is."""
-        return jnp.where(self.right, self.x - 1, self.x + 1)
+        return ahead(self.x, ~self.right)
 
 
 class Divers(Shots):
@@ -102,22 +103,24 @@ class Seaquest:
     def start(self, chance: Float[Array, " 0"]) -> SeaquestState:
         """Nothing is random."""
         return SeaquestState(
-            x=_int(5),
-            y=_int(0),
-            right=_bool(False),
-            oxygen=_int(FULL_OXYGEN),
-            saved=_int(0),
-            at_surface=_bool(True),
-            reload=_int(0),
-            enemy_timer=_int(FIRST_SPAWN_SPEED),
-            diver_timer=_int(DIVER_EVERY),
-            spawn_speed=_int(FIRST_SPAWN_SPEED),
-            move_speed=_int(FIRST_MOVE_SPEED),
-            ramp_index=_int(0),
+            x=whole(5),
+            y=whole(0),
+            right=truth(False),
+            oxygen=whole(FULL_OXYGEN),
+            saved=whole(0),
+            at_surface=truth(True),
+            reload=whole(0),
+            enemy_timer=whole(FIRST_SPAWN_SPEED),
+            diver_timer=whole(DIVER_EVERY),
+            spawn_speed=whole(FIRST_SPAWN_SPEED),
+            move_speed=whole(FIRST_MOVE_SPEED),
+            ramp_index=whole(0),
             shots=Shots(**_nobody(SHOTS)),
             enemy_shots=jnp.zeros((2, SIZE, SIZE), dtype=bool),
-            enemies=Enemies(**_nobody(ENEMIES), wait=_ints(ENEMIES), submarine=_bools(ENEMIES), reload=_ints(ENEMIES)),
-            divers=Divers(**_nobody(DIVERS), wait=_ints(DIVERS)),
+            enemies=Enemies(
+                **_nobody(ENEMIES), wait=wholes(ENEMIES), submarine=truths(ENEMIES), reload=wholes(ENEMIES)
+            ),
+            divers=Divers(**_nobody(DIVERS), wait=wholes(DIVERS)),
         )
 
     def step(
@@ -129,11 +132,11 @@ class Seaquest:
         diver_timer = jnp.where(state.diver_timer == 0, DIVER_EVERY, state.diver_timer)
 
         fires = (action == 5) & (state.reload == 0)
-        bullet = Shots(x=state.x, y=state.y, right=state.right, alive=_bool(True))
+        bullet = Shots(x=state.x, y=state.y, right=state.right, alive=truth(True))
         shots = _push(state.shots, bullet, fires)
         reload = jnp.where(fires, RELOAD, state.reload)
-        x = jnp.clip(state.x - (action == 1).astype(jnp.int32) + (action == 3).astype(jnp.int32), 0, SIZE - 1)
-        y = jnp.clip(state.y - (action == 2).astype(jnp.int32) + (action == 4).astype(jnp.int32), 0, SIZE - 2)
+        x = moved(state.x, action == 1, action == 3, 0, SIZE - 1)
+        y = moved(state.y, action == 2, action == 4, 0, SIZE - 2)
         right = jnp.where(action == 1, False, jnp.where(action == 3, True, state.right))
 
         shots, enemies, shot_first = _shoot(shots, enemies)
@@ -182,8 +185,8 @@ class Seaquest:
 
     def picture(self, state: SeaquestState) -> Bool[Array, "10 10 C"]:
         """Front, back, own bullets, trails, their bullets, fish, submarines, oxygen, divers on board, divers."""
-        player = Shots(x=state.x[None], y=state.y[None], right=state.right[None], alive=_bools(1) | True)
-        columns, bottom = _columns(), jnp.arange(SIZE, dtype=jnp.int32)[:, None] == SIZE - 1
+        player = Shots(x=state.x[None], y=state.y[None], right=state.right[None], alive=truths(1) | True)
+        column, bottom = columns(), columns()[:, None] == SIZE - 1
         enemies, divers = state.enemies, state.divers
         return jnp.stack(
             [
@@ -194,8 +197,8 @@ class Seaquest:
                 jnp.any(state.enemy_shots, axis=0),
                 _mark(enemies, enemies.alive & ~enemies.submarine),
                 _mark(enemies, enemies.alive & enemies.submarine),
-                bottom & (columns < jnp.maximum(state.oxygen, 0) * 10 // FULL_OXYGEN),
-                bottom & (columns >= SIZE - 1 - state.saved) & (columns < SIZE - 1),
+                bottom & (column < jnp.maximum(state.oxygen, 0) * 10 // FULL_OXYGEN),
+                bottom & (column >= SIZE - 1 - state.saved) & (column < SIZE - 1),
                 _mark(divers, divers.alive),
             ],
             axis=-1,
@@ -211,10 +214,10 @@ def _new_enemy(state: SeaquestState, chance: Float[Array, " 3"]) -> Enemies:
         x=jnp.where(right, 0, SIZE - 1),
         y=row,
         right=right,
-        alive=_bool(True),
+        alive=truth(True),
         wait=state.move_speed,
         submarine=submarine,
-        reload=_int(ENEMY_RELOAD),
+        reload=whole(ENEMY_RELOAD),
     )
     return _push(here, new, (state.enemy_timer == 0) & ~blocked)
 
@@ -225,8 +228,8 @@ def _new_diver(state: SeaquestState, chance: Float[Array, " 2"]) -> Divers:
         x=jnp.where(right, 0, SIZE - 1),
         y=1 + whole_number(chance[1], ROWS),
         right=right,
-        alive=_bool(True),
-        wait=_int(DIVER_MOVES_EVERY),
+        alive=truth(True),
+        wait=whole(DIVER_MOVES_EVERY),
     )
     return _push(state.divers, new, state.diver_timer == 0)
 
@@ -234,7 +237,7 @@ def _new_diver(state: SeaquestState, chance: Float[Array, " 2"]) -> Divers:
 def _shoot(shots: Shots, enemies: Enemies) -> tuple[Shots, Enemies, Int[Array, ""]]:
     """The player's bullets fly; each, the newest first, hits the oldest fish where it is, else the oldest submarine."""
     x = shots.ahead
-    shots = _replace(shots, x=x, alive=shots.alive & _inside(x))
+    shots = _replace(shots, x=x, alive=shots.alive & inside(x))
     priority = jnp.arange(ENEMIES, dtype=jnp.int32) + jnp.where(enemies.submarine, 0, ENEMIES)
     shots, hit = _strike(shots, enemies, enemies.alive, priority, range(SHOTS))
     return shots, _without(enemies, hit), jnp.sum(hit, dtype=jnp.int32)
@@ -250,7 +253,7 @@ def _swim(
     places = jnp.where(moves, enemies.ahead, enemies.x)
     waits = jnp.where(moves, speed, enemies.wait - 1)
     enemies = _replace(
-        enemies, x=places, wait=jnp.where(kind, waits, enemies.wait), alive=enemies.alive & _inside(places)
+        enemies, x=places, wait=jnp.where(kind, waits, enemies.wait), alive=enemies.alive & inside(places)
     )
     meets = moves & enemies.alive & (enemies.x == x) & (enemies.y == y)
     priority = jnp.arange(ENEMIES, 0, -1, dtype=jnp.int32)
@@ -287,7 +290,7 @@ def _pick_up(
         divers,
         x=places,
         wait=jnp.where(moves, DIVER_MOVES_EVERY, divers.wait - 1),
-        alive=divers.alive & _inside(places) & ~aboard,
+        alive=divers.alive & inside(places) & ~aboard,
     )
     return divers, saved + jnp.sum(aboard, dtype=jnp.int32)
 
@@ -310,10 +313,6 @@ def _without(things: Thing, dead: Bool[Array, " N"]) -> Thing:
     return _replace(things, alive=things.alive & ~dead)
 
 
-def _inside(x: Int[Array, " N"]) -> Bool[Array, " N"]:
-    return (x >= 0) & (x < SIZE)
-
-
 def _shifted(shots: Bool[Array, "10 10"], by: int) -> Bool[Array, "10 10"]:
     """Every row moved by a column; what leaves the picture is gone."""
     nothing = jnp.zeros((SIZE, 1), dtype=bool)
@@ -326,31 +325,11 @@ def _mark(things: Shots, wanted: Bool[Array, " N"], x: Int[Array, " N"] | None =
     Rows are drawn as bits of a number, which takes a tenth of the comparisons.
     """
     x = things.x if x is None else x
-    bits = jnp.where(wanted & _inside(x), jnp.left_shift(_int(1), x), 0)
-    by_row = jnp.where(things.y[:, None] == _columns(), bits[:, None], 0)
-    rows = jax.lax.reduce(by_row, _int(0), jax.lax.bitwise_or, (0,))
-    return jnp.right_shift(rows[:, None], _columns()) & 1 > 0
-
-
-def _columns() -> Int[Array, " 10"]:
-    return jnp.arange(SIZE, dtype=jnp.int32)
-
-
-def _int(value: int) -> Int[Array, ""]:
-    return jnp.asarray(value, dtype=jnp.int32)
-
-
-def _bool(value: bool) -> Bool[Array, ""]:
-    return jnp.asarray(value, dtype=bool)
-
-
-def _ints(count: int) -> Int[Array, " N"]:
-    return jnp.zeros((count,), dtype=jnp.int32)
-
-
-def _bools(count: int) -> Bool[Array, " N"]:
-    return jnp.zeros((count,), dtype=bool)
+    bits = jnp.where(wanted & inside(x), jnp.left_shift(whole(1), x), 0)
+    by_row = jnp.where(things.y[:, None] == columns(), bits[:, None], 0)
+    rows = jax.lax.reduce(by_row, whole(0), jax.lax.bitwise_or, (0,))
+    return jnp.right_shift(rows[:, None], columns()) & 1 > 0
 
 
 def _nobody(count: int) -> dict[str, Array]:
-    return {"x": _ints(count), "y": _ints(count), "right": _bools(count), "alive": _bools(count)}
+    return {"x": wholes(count), "y": wholes(count), "right": truths(count), "alive": truths(count)}

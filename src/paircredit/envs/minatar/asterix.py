@@ -1,0 +1,133 @@
+"""Asterix: the original's rules, for the device.
+
+A lane holds one thing at most, so that things are arrays over lanes and nothing is done one after the other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from paircredit.envs.minatar.environment import SIZE, whole_number
+from paircredit.envs.minatar.grid import ahead, columns, inside, moved, truths, whole, wholes
+
+LANES = 8
+"""Rows 1 to 8 of the picture."""
+FIRST_SPAWN_SPEED, FIRST_MOVE_SPEED = 10, 5
+HARDER_EVERY = 100
+
+
+class AsterixState(eqx.Module):
+    """Player, things by lane, and timers; lanes without a thing may hold anything."""
+
+    x: Int[Array, ""]
+    y: Int[Array, ""]
+    there: Bool[Array, " 8"]
+    place: Int[Array, " 8"]
+    """Columns of the things."""
+    right: Bool[Array, " 8"]
+    """They go right."""
+    gold: Bool[Array, " 8"]
+    """They are gold, and no enemies."""
+    spawn_timer: Int[Array, ""]
+    spawn_speed: Int[Array, ""]
+    move_timer: Int[Array, ""]
+    move_speed: Int[Array, ""]
+    ramp_timer: Int[Array, ""]
+    ramp_index: Int[Array, ""]
+
+
+@dataclasses.dataclass(frozen=True)
+class Asterix:
+    """Gold and enemies come from both sides, faster and faster."""
+
+    ramping: bool
+    name: ClassVar[str] = "asterix"
+    actions: ClassVar[tuple[int, ...]] = (0, 1, 2, 3, 4)
+    channels: ClassVar[int] = 4
+    start_chances: ClassVar[int] = 0
+    step_chances: ClassVar[int] = 3
+
+    def start(self, chance: Float[Array, " 0"]) -> AsterixState:
+        """Nothing is random."""
+        return AsterixState(
+            x=whole(5),
+            y=whole(5),
+            there=truths(LANES),
+            place=wholes(LANES),
+            right=truths(LANES),
+            gold=truths(LANES),
+            spawn_timer=whole(FIRST_SPAWN_SPEED),
+            spawn_speed=whole(FIRST_SPAWN_SPEED),
+            move_timer=whole(FIRST_MOVE_SPEED),
+            move_speed=whole(FIRST_MOVE_SPEED),
+            ramp_timer=whole(HARDER_EVERY),
+            ramp_index=whole(0),
+        )
+
+    def step(
+        self, state: AsterixState, action: Int[Array, ""], chance: Float[Array, " 3"]
+    ) -> tuple[AsterixState, Float[Array, ""], Bool[Array, ""]]:
+        """Chance: from the left? gold? which of the free lanes?"""
+        spawns, moves = state.spawn_timer == 0, state.move_timer == 0
+        new = spawns & _chosen_lane(state.there, chance[2])
+        there, right = state.there | new, jnp.where(new, chance[0] < 1 / 2, state.right)
+        gold = jnp.where(new, chance[1] < 1 / 3, state.gold)
+        place = jnp.where(new, jnp.where(right, 0, SIZE - 1), state.place)
+
+        x = moved(state.x, action == 1, action == 3, 0, SIZE - 1)
+        y = moved(state.y, action == 2, action == 4, 1, LANES)
+        own_lane = _lanes() == y
+        met = there & own_lane & (place == x)
+        # Gold is taken where it is met; an enemy goes on.
+        there &= ~(met & gold)
+        place = jnp.where(moves, ahead(place, right), place)
+        there &= inside(place)
+        meets = moves & there & own_lane & (place == x)
+        there &= ~(meets & gold)
+
+        harder = self.ramping & ((state.spawn_speed > 1) | (state.move_speed > 1))
+        now = harder & (state.ramp_timer < 0)
+        faster = now & (state.move_speed > 1) & (state.ramp_index % 2 == 1)
+        after = AsterixState(
+            x=x,
+            y=y,
+            there=there,
+            place=place,
+            right=right,
+            gold=gold,
+            spawn_timer=jnp.where(spawns, state.spawn_speed, state.spawn_timer) - 1,
+            spawn_speed=jnp.where(now, jnp.maximum(state.spawn_speed - 1, 1), state.spawn_speed),
+            move_timer=jnp.where(moves, state.move_speed, state.move_timer) - 1,
+            move_speed=jnp.where(faster, state.move_speed - 1, state.move_speed),
+            ramp_timer=jnp.where(now, HARDER_EVERY, jnp.where(harder, state.ramp_timer - 1, state.ramp_timer)),
+            ramp_index=jnp.where(now, state.ramp_index + 1, state.ramp_index),
+        )
+        anything = met | meets
+        return after, jnp.any(anything & gold).astype(float), jnp.any(anything & ~gold)
+
+    def picture(self, state: AsterixState) -> Bool[Array, "10 10 C"]:
+        """Player, enemies, trails, gold."""
+        column, row = columns(), columns()[:, None]
+        at = state.there[:, None] & (state.place[:, None] == column)
+        behind = state.there[:, None] & (ahead(state.place, ~state.right)[:, None] == column)
+        gold = state.gold[:, None]
+        lanes = jnp.stack([at & ~gold, behind, at & gold], axis=-1)
+        player = (row == state.y) & (column == state.x)
+        return jnp.concatenate([player[..., None], jnp.pad(lanes, ((1, 1), (0, 0), (0, 0)))], axis=-1)
+
+
+def _lanes() -> Int[Array, " 8"]:
+    """Their rows."""
+    return jnp.arange(1, LANES + 1, dtype=jnp.int32)
+
+
+def _chosen_lane(there: Bool[Array, " 8"], chance: Float[Array, ""]) -> Bool[Array, " 8"]:
+    """One of the lanes without a thing; none where all have one."""
+    free = ~there
+    number = jnp.cumsum(free.astype(jnp.int32), dtype=jnp.int32) - 1
+    return free & (number == whole_number(chance, number[-1] + 1))
