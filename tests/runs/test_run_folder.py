@@ -160,9 +160,9 @@ def test_the_manifest_is_plain_json(run: Path) -> None:
 
 
 def test_versions_of_what_environments_are_made_of_are_on_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pgx", None)  # as if imported
+    monkeypatch.setitem(sys.modules, "bsuite", None)  # as if imported
     monkeypatch.setattr(metadata, "version", lambda package: f"{package} 1.0")
     versions = provenance()["versions"]
-    assert versions["pgx"] == "pgx 1.0" and versions["jax"] == "jax 1.0"
-    monkeypatch.delitem(sys.modules, "pgx")
-    assert "pgx" not in provenance()["versions"]
+    assert versions["bsuite"] == "bsuite 1.0" and versions["jax"] == "jax 1.0"
+    monkeypatch.delitem(sys.modules, "bsuite")
+    assert "bsuite" not in provenance()["versions"]

@@ -15,7 +15,7 @@ import jax
 import paircredit
 
 PACKAGES = ("jax", "jaxlib", "numpy", "equinox")
-OF_ENVIRONMENTS = {"ale_py": "ale-py", "gymnasium": "gymnasium", "pgx": "pgx", "bsuite": "bsuite"}
+OF_ENVIRONMENTS = {"ale_py": "ale-py", "gymnasium": "gymnasium", "bsuite": "bsuite"}
 """Modules that some environments are made of, and what their packages are called."""
 
 

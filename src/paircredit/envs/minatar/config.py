@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Literal, get_args
 
 from paircredit.envs.minatar.asterix import Asterix
+from paircredit.envs.minatar.breakout import Breakout
 from paircredit.envs.minatar.environment import NO_BOUND, Game, MinAtar
-from paircredit.envs.minatar.ported import Breakout, Freeway, require_port
+from paircredit.envs.minatar.freeway import Freeway
 from paircredit.envs.minatar.seaquest import Seaquest
 from paircredit.envs.minatar.space_invaders import SpaceInvaders
 from paircredit.envs.pieces import InPieces
@@ -24,12 +24,6 @@ GAMES: dict[GameName, str] = {
     "space_invaders": "shoot aliens before they arrive",
 }
 """The games and one line about each."""
-OWN: dict[GameName, Callable[[bool], Game]] = {
-    "asterix": Asterix,
-    "seaquest": Seaquest,
-    "space_invaders": SpaceInvaders,
-}
-"""Those that become harder; they need no other package."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +40,7 @@ class MinAtarConfig:
     """Steps of a piece (paper, Atari: rollouts of 20 steps)."""
 
     def build(self) -> InPieces:
-        """The game; refuses bad settings, and says what to install where something is missing."""
+        """The game; refuses bad settings."""
         if self.game not in get_args(GameName):
             raise unknown_name("MinAtar game", self.game, get_args(GameName))
         if not 0 <= self.sticky_action_probability <= 1:
@@ -60,7 +54,12 @@ class MinAtarConfig:
         return InPieces(MinAtar(self.sticky_action_probability, self._rules()), self.steps)
 
     def _rules(self) -> Game:
-        if self.game in OWN:
-            return OWN[self.game](self.difficulty_ramping)
-        require_port(self.game)
-        return Breakout() if self.game == "breakout" else Freeway()
+        ramping = self.difficulty_ramping
+        rules: dict[GameName, Game] = {
+            "asterix": Asterix(ramping),
+            "breakout": Breakout(),
+            "freeway": Freeway(),
+            "seaquest": Seaquest(ramping),
+            "space_invaders": SpaceInvaders(ramping),
+        }
+        return rules[self.game]

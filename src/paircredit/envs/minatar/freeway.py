@@ -1,0 +1,104 @@
+"""Freeway: the original's rules, for the device; every lane has one car, so that cars are arrays over lanes."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from paircredit.envs.minatar.environment import SIZE, whole_number
+from paircredit.envs.minatar.grid import ahead, columns, moved, whole, wholes
+
+LANES = 8
+"""Rows 1 to 8 of the picture."""
+SPEEDS = 5
+COLUMN = 4
+"""Of the player."""
+MOVES_EVERY, LAST_STEP = 3, 2500
+
+
+class FreewayState(eqx.Module):
+    """Player, cars by lane, and timers."""
+
+    y: Int[Array, ""]
+    move_timer: Int[Array, ""]
+    steps_left: Int[Array, ""]
+    place: Int[Array, " 8"]
+    """Columns of the cars."""
+    right: Bool[Array, " 8"]
+    """They go right."""
+    pause: Int[Array, " 8"]
+    """Steps between two moves of a car."""
+    wait: Int[Array, " 8"]
+    """Steps until its next one."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Freeway:
+    """Eight lanes of cars; whoever crosses them all gets a point and new cars."""
+
+    name: ClassVar[str] = "freeway"
+    actions: ClassVar[tuple[int, ...]] = (0, 2, 4)
+    channels: ClassVar[int] = 2 + SPEEDS
+    start_chances: ClassVar[int] = 2 * LANES
+    step_chances: ClassVar[int] = 2 * LANES
+
+    def start(self, chance: Float[Array, " 16"]) -> FreewayState:
+        """Chance: speeds and directions of the cars."""
+        pause, right = _cars(chance)
+        return FreewayState(
+            y=whole(SIZE - 1),
+            move_timer=whole(MOVES_EVERY),
+            steps_left=whole(LAST_STEP),
+            place=wholes(LANES),
+            right=right,
+            pause=pause,
+            wait=pause,
+        )
+
+    def step(
+        self, state: FreewayState, action: Int[Array, ""], chance: Float[Array, " 16"]
+    ) -> tuple[FreewayState, Float[Array, ""], Bool[Array, ""]]:
+        """Chance: the new speeds and directions, for whoever has crossed."""
+        may = state.move_timer == 0
+        up, down = may & (action == 2), may & (action == 4)
+        y = moved(state.y, up, down, 0, SIZE - 1)
+        crossed = y == 0
+        y = jnp.where(crossed, SIZE - 1, y)
+        new_pause, new_right = _cars(chance)
+        pause, right = jnp.where(crossed, new_pause, state.pause), jnp.where(crossed, new_right, state.right)
+        wait = jnp.where(crossed, new_pause, state.wait)
+
+        moves = wait == 0
+        place = jnp.where(moves, ahead(state.place, right) % SIZE, state.place)
+        lane = jnp.arange(1, LANES + 1, dtype=jnp.int32)
+        hit = jnp.any((lane == y) & ((state.place == COLUMN) | (place == COLUMN)))
+        move_timer = jnp.where(up | down, MOVES_EVERY, state.move_timer)
+        after = FreewayState(
+            y=jnp.where(hit, SIZE - 1, y),
+            move_timer=jnp.maximum(move_timer - 1, 0),
+            steps_left=state.steps_left - 1,
+            place=place,
+            right=right,
+            pause=pause,
+            wait=jnp.where(moves, pause, wait - 1),
+        )
+        return after, crossed.astype(float), after.steps_left < 0
+
+    def picture(self, state: FreewayState) -> Bool[Array, "10 10 C"]:
+        """Player, cars, trails by speed."""
+        column, row = columns(), columns()[:, None]
+        at = state.place[:, None] == column
+        behind = (ahead(state.place, ~state.right) % SIZE)[:, None] == column
+        trails = behind[..., None] & (state.pause[:, None, None] == jnp.arange(1, SPEEDS + 1, dtype=jnp.int32))
+        lanes = jnp.concatenate([at[..., None], trails], axis=-1)
+        player = (row == state.y) & (column == COLUMN)
+        return jnp.concatenate([player[..., None], jnp.pad(lanes, ((1, 1), (0, 0), (0, 0)))], axis=-1)
+
+
+def _cars(chance: Float[Array, " 16"]) -> tuple[Int[Array, " 8"], Bool[Array, " 8"]]:
+    """Pauses, and whether they go right."""
+    return 1 + whole_number(chance[:LANES], SPEEDS), chance[LANES:] >= 1 / 2
