@@ -13,12 +13,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from paircredit.envs.minatar.environment import SIZE, whole_number
-from paircredit.envs.minatar.grid import ahead, columns, inside, moved, truths, whole, wholes
+from paircredit.envs.minatar.grid import ahead, columns, inside, layers, moved, rows_of, truths, whole, wholes
 
 LANES = 8
 """Rows 1 to 8 of the picture."""
 FIRST_SPAWN_SPEED, FIRST_MOVE_SPEED = 10, 5
 HARDER_EVERY = 100
+NOWHERE = -1
+"""A column beside the picture."""
 
 
 class AsterixState(eqx.Module):
@@ -112,13 +114,12 @@ class Asterix:
 
     def picture(self, state: AsterixState) -> Bool[Array, "10 10 C"]:
         """Player, enemies, trails, gold."""
+        place = jnp.where(state.there, state.place, NOWHERE)
+        behind = jnp.where(state.there, ahead(state.place, ~state.right), NOWHERE)
+        enemy, gold = jnp.where(state.gold, NOWHERE, place), jnp.where(state.gold, place, NOWHERE)
         column, row = columns(), columns()[:, None]
-        at = state.there[:, None] & (state.place[:, None] == column)
-        behind = state.there[:, None] & (ahead(state.place, ~state.right)[:, None] == column)
-        gold = state.gold[:, None]
-        lanes = jnp.stack([at & ~gold, behind, at & gold], axis=-1)
-        player = (row == state.y) & (column == state.x)
-        return jnp.concatenate([player[..., None], jnp.pad(lanes, ((1, 1), (0, 0), (0, 0)))], axis=-1)
+        lanes = (rows_of(lanes)[:, None] == column for lanes in (enemy, behind, gold))
+        return layers((row == state.y) & (column == state.x), *lanes)
 
 
 def _lanes() -> Int[Array, " 8"]:

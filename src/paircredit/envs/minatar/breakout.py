@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from paircredit.envs.minatar.environment import SIZE
-from paircredit.envs.minatar.grid import ahead, columns, inside, moved, truth, whole
+from paircredit.envs.minatar.grid import ahead, columns, inside, layers, moved, truth, whole
 
 BOTTOM = SIZE - 1
 
@@ -95,7 +95,7 @@ class Breakout:
         paddle = (row == BOTTOM) & (column == state.x)
         ball = (row == state.ball_y) & (column == state.ball_x)
         trail = (row == state.last_y) & (column == state.last_x)
-        return jnp.stack([paddle, ball, trail, state.bricks], axis=-1)
+        return layers(paddle, ball, trail, state.bricks)
 
 
 def _wall() -> Bool[Array, "10 10"]:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from paircredit.envs.minatar.environment import SIZE, whole_number
-from paircredit.envs.minatar.grid import ahead, columns, moved, whole, wholes
+from paircredit.envs.minatar.grid import ahead, columns, moved, rows_of, whole, wholes
 
 LANES = 8
 """Rows 1 to 8 of the picture."""
@@ -90,13 +90,13 @@ class Freeway:
 
     def picture(self, state: FreewayState) -> Bool[Array, "10 10 C"]:
         """Player, cars, trails by speed."""
-        column, row = columns(), columns()[:, None]
-        at = state.place[:, None] == column
-        behind = (ahead(state.place, ~state.right) % SIZE)[:, None] == column
-        trails = behind[..., None] & (state.pause[:, None, None] == jnp.arange(1, SPEEDS + 1, dtype=jnp.int32))
-        lanes = jnp.concatenate([at[..., None], trails], axis=-1)
+        column, row = columns()[:, None], columns()[:, None, None]
+        channel = jnp.arange(self.channels, dtype=jnp.int32)
         player = (row == state.y) & (column == COLUMN)
-        return jnp.concatenate([player[..., None], jnp.pad(lanes, ((1, 1), (0, 0), (0, 0)))], axis=-1)
+        car = rows_of(state.place)[:, None, None] == column
+        behind = rows_of(ahead(state.place, ~state.right) % SIZE)[:, None, None] == column
+        trail = behind & (rows_of(state.pause)[:, None, None] == channel - 1)
+        return jnp.where(channel == 0, player, jnp.where(channel == 1, car, trail))
 
 
 def _cars(chance: Float[Array, " 16"]) -> tuple[Int[Array, " 8"], Bool[Array, " 8"]]:

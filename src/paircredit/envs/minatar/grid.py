@@ -18,6 +18,19 @@ def inside(x: Int[Array, "*N"]) -> Bool[Array, "*N"]:
     return (x >= 0) & (x < SIZE)
 
 
+def layers(*pictures: Bool[Array, "10 10"]) -> Bool[Array, "10 10 C"]:
+    """One picture per channel. They are chosen and not put together, which a CPU is slower at."""
+    channel, chosen = jnp.arange(len(pictures), dtype=jnp.int32), pictures[0][..., None]
+    for number, picture in enumerate(pictures[1:], 1):
+        chosen = jnp.where(channel == number, picture[..., None], chosen)
+    return chosen
+
+
+def rows_of(lanes: Int[Array, " 8"]) -> Int[Array, " 10"]:
+    """Numbers of the lanes, rows 1 to 8, for all rows: −1 where there is no lane."""
+    return jnp.pad(lanes, 1, constant_values=-1)
+
+
 def ahead(x: Int[Array, "*N"], right: Bool[Array, "*N"]) -> Int[Array, "*N"]:
     """The next column for those that go right, or left; with the direction turned around, the one behind."""
     return jnp.where(right, x + 1, x - 1)

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from paircredit.envs.minatar.environment import SIZE, whole_number
-from paircredit.envs.minatar.grid import ahead, columns, inside, moved, truth, truths, whole, wholes
+from paircredit.envs.minatar.grid import ahead, columns, inside, layers, moved, truth, truths, whole, wholes
 
 ENEMIES, SHOTS, DIVERS = 32, 3, 3
 """Enemies cross in 30 steps or more and come one a step at most; own bullets and divers are two at most."""
@@ -188,20 +188,17 @@ class Seaquest:
         player = Shots(x=state.x[None], y=state.y[None], right=state.right[None], alive=truths(1) | True)
         column, bottom = columns(), columns()[:, None] == SIZE - 1
         enemies, divers = state.enemies, state.divers
-        return jnp.stack(
-            [
-                _mark(player, player.alive),
-                _mark(player, player.alive, player.behind),
-                _mark(state.shots, state.shots.alive),
-                _mark(enemies, enemies.alive, enemies.behind) | _mark(divers, divers.alive, divers.behind),
-                jnp.any(state.enemy_shots, axis=0),
-                _mark(enemies, enemies.alive & ~enemies.submarine),
-                _mark(enemies, enemies.alive & enemies.submarine),
-                bottom & (column < jnp.maximum(state.oxygen, 0) * 10 // FULL_OXYGEN),
-                bottom & (column >= SIZE - 1 - state.saved) & (column < SIZE - 1),
-                _mark(divers, divers.alive),
-            ],
-            axis=-1,
+        return layers(
+            _mark(player, player.alive),
+            _mark(player, player.alive, player.behind),
+            _mark(state.shots, state.shots.alive),
+            _mark(enemies, enemies.alive, enemies.behind) | _mark(divers, divers.alive, divers.behind),
+            jnp.any(state.enemy_shots, axis=0),
+            _mark(enemies, enemies.alive & ~enemies.submarine),
+            _mark(enemies, enemies.alive & enemies.submarine),
+            bottom & (column < jnp.maximum(state.oxygen, 0) * 10 // FULL_OXYGEN),
+            bottom & (column >= SIZE - 1 - state.saved) & (column < SIZE - 1),
+            _mark(divers, divers.alive),
         )
 
 

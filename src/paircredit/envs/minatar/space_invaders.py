@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from paircredit.envs.minatar.environment import SIZE
-from paircredit.envs.minatar.grid import columns, moved, truth, whole
+from paircredit.envs.minatar.grid import columns, layers, moved, truth, whole
 
 FIRST_MOVE_EVERY, LEAST_MOVE_EVERY = 12, 6
 BOMB_EVERY, RELOAD = 10, 5
@@ -107,7 +107,7 @@ class SpaceInvaders:
         """Cannon, aliens, aliens that go left, aliens that go right, own bullets, their bullets."""
         cannon = (columns()[:, None] == SIZE - 1) & (columns() == state.x)
         going = state.aliens & state.left, state.aliens & ~state.left
-        return jnp.stack([cannon, state.aliens, *going, state.shots, state.bombs], axis=-1)
+        return layers(cannon, state.aliens, *going, state.shots, state.bombs)
 
 
 def _wave() -> Picture:
