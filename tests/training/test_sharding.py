@@ -69,6 +69,48 @@ for name in sys.argv[1:]:
 """
 
 
+NETWORKS = """
+import dataclasses, sys
+import jax, numpy as np
+jax.config.update("jax_enable_x64", True)
+from paircredit.envs import make_environment
+from paircredit.methods import make_method, replace_dotted
+from paircredit.training import Plan, run_chunk, start_members, train
+from paircredit.training.sharding import Placement
+
+TINY = {"network.trunk": (8, 8), "network.picture_width": 8, "network.filters": (4, 4), "network.pair_width": 8}
+MEMBERS, PLAN = 8, Plan(updates=2)
+base = replace_dotted(make_method("meta-pwr", "small", "key-to-door"), TINY | {"inner.episodes": 4}, "meta-pwr")
+rates = [1e-3 * (1 + i) for i in range(MEMBERS)]
+methods = [dataclasses.replace(base, inner=dataclasses.replace(base.inner, learning_rate=rate)) for rate in rates]
+steps = {"key_steps": 4, "apple_steps": 6, "door_steps": 4}
+kinds = [(5.0, 25.0, 0.0), (10.0, 100.0, 0.1), (1.0, 0.0, 0.0), (5.0, 0.0, 0.1)] * 2
+envs = [make_environment("key-to-door", mean=m, variance=v, slip=s, **steps) for m, v, s in kinds]
+module = sys.modules["paircredit.training.train"]
+
+def learners(members):
+    state = train(methods[members], envs[members], range(MEMBERS)[members], PLAN, 4)
+    parts = state.learner.policy.parameters, state.learner.value.parameters, state.learner.weights.parameters
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(parts)], leaf_devices(state)
+
+def leaf_devices(state):
+    return {leaf.sharding.num_devices for leaf in jax.tree.leaves(state.learner)}
+
+(spread, devices) = learners(slice(None))
+assert devices == {4}
+module.place_members = lambda count: Placement(1, lambda tree: tree, start_members, run_chunk)
+share, _ = learners(slice(2, 4))
+for all_members, own in zip(spread, share, strict=True):
+    np.testing.assert_array_equal(all_members[2:4], own)
+assert len({leaf.tobytes() for leaf in spread[0]}) == MEMBERS, "members differ, so that an exchange would be seen"
+together, devices = learners(slice(None))
+assert devices == {1}
+for ours, theirs in zip(spread, together, strict=True):
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9)
+print("the same")
+"""
+
+
 @pytest.mark.parametrize(
     ("members", "devices", "expected"), [(8, 4, 4), (6, 4, 3), (7, 4, 1), (1, 4, 1), (4, 8, 4), (5, 1, 1), (10, 8, 5)]
 )
@@ -81,12 +123,23 @@ def test_on_one_device_nothing_is_moved() -> None:
     assert place.devices == 1 and place.put(tree) is tree
 
 
-@pytest.mark.slow
-def test_four_devices_give_the_numbers_of_one_bit_for_bit() -> None:
+def printed(program: str, *words: str) -> list[str]:
+    """What a program prints that sees four devices."""
     flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
     environment = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "a2c", "meta-pwr"], capture_output=True, text=True, env=environment, check=False
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, env=environment, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["a2c the same", "meta-pwr the same"]
+    return done.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_four_devices_give_the_numbers_of_one_bit_for_bit() -> None:
+    assert printed(PROGRAM, "a2c", "meta-pwr") == ["a2c the same", "meta-pwr the same"]
+
+
+@pytest.mark.slow
+def test_networks_on_four_devices_train_as_their_share_does_alone() -> None:
+    """Bit for bit; and, up to rounding, as all members do on one device, whose products may be summed otherwise."""
+    assert printed(NETWORKS) == ["the same"]

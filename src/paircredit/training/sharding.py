@@ -5,7 +5,8 @@ run for these members alone. To the outside the shares are one array with a memb
 
 A program partitioned by the compiler (`jit` on arrays that are spread, or `shard_map`) would need no communication
 either, but it is optimised along another path, which changes last digits; and an adaptive optimiser makes 1e-4 of a
-last digit. This way a run does not depend on the number of devices.
+last digit. This way a share's numbers are those of its members alone. With tables they do not depend on the number of
+devices at all; with networks they do in last digits, because products over more members may be summed otherwise.
 """
 
 from __future__ import annotations
