@@ -13,10 +13,20 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from paircredit.envs.minatar.environment import SIZE, whole_number
-from paircredit.envs.minatar.grid import ahead, columns, inside, layers, moved, rows_of, truths, whole, wholes
+from paircredit.envs.minatar.grid import (
+    LANES,
+    ahead,
+    columns,
+    inside,
+    lanes,
+    layers,
+    moved,
+    rows_of,
+    truths,
+    whole,
+    wholes,
+)
 
-LANES = 8
-"""Rows 1 to 8 of the picture."""
 FIRST_SPAWN_SPEED, FIRST_MOVE_SPEED = 10, 5
 HARDER_EVERY = 100
 NOWHERE = -1
@@ -83,7 +93,7 @@ class Asterix:
 
         x = moved(state.x, action == 1, action == 3, 0, SIZE - 1)
         y = moved(state.y, action == 2, action == 4, 1, LANES)
-        own_lane = _lanes() == y
+        own_lane = lanes() == y
         met = there & own_lane & (place == x)
         # Gold is taken where it is met; an enemy goes on.
         there &= ~(met & gold)
@@ -118,13 +128,8 @@ class Asterix:
         behind = jnp.where(state.there, ahead(state.place, ~state.right), NOWHERE)
         enemy, gold = jnp.where(state.gold, NOWHERE, place), jnp.where(state.gold, place, NOWHERE)
         column, row = columns(), columns()[:, None]
-        lanes = (rows_of(lanes)[:, None] == column for lanes in (enemy, behind, gold))
-        return layers((row == state.y) & (column == state.x), *lanes)
-
-
-def _lanes() -> Int[Array, " 8"]:
-    """Their rows."""
-    return jnp.arange(1, LANES + 1, dtype=jnp.int32)
+        things = (rows_of(by_lane)[:, None] == column for by_lane in (enemy, behind, gold))
+        return layers((row == state.y) & (column == state.x), *things)
 
 
 def _chosen_lane(there: Bool[Array, " 8"], chance: Float[Array, ""]) -> Bool[Array, " 8"]:

@@ -10,10 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from paircredit.envs.minatar.environment import SIZE, whole_number
-from paircredit.envs.minatar.grid import ahead, columns, moved, rows_of, whole, wholes
+from paircredit.envs.minatar.grid import LANES, ahead, columns, lanes, moved, rows_of, whole, wholes
 
-LANES = 8
-"""Rows 1 to 8 of the picture."""
 SPEEDS = 5
 COLUMN = 4
 """Of the player."""
@@ -74,8 +72,7 @@ class Freeway:
 
         moves = wait == 0
         place = jnp.where(moves, ahead(state.place, right) % SIZE, state.place)
-        lane = jnp.arange(1, LANES + 1, dtype=jnp.int32)
-        hit = jnp.any((lane == y) & ((state.place == COLUMN) | (place == COLUMN)))
+        hit = jnp.any((lanes() == y) & ((state.place == COLUMN) | (place == COLUMN)))
         move_timer = jnp.where(up | down, MOVES_EVERY, state.move_timer)
         after = FreewayState(
             y=jnp.where(hit, SIZE - 1, y),

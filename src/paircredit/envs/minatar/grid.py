@@ -7,6 +7,9 @@ from jaxtyping import Array, Bool, Int
 
 from paircredit.envs.minatar.environment import SIZE
 
+LANES = SIZE - 2
+"""Of games in which things cross the picture: all rows but the first and the last."""
+
 
 def columns() -> Int[Array, " 10"]:
     """Numbers of the columns, or of the rows."""
@@ -26,9 +29,14 @@ def layers(*pictures: Bool[Array, "10 10"]) -> Bool[Array, "10 10 C"]:
     return chosen
 
 
-def rows_of(lanes: Int[Array, " 8"]) -> Int[Array, " 10"]:
-    """Numbers of the lanes, rows 1 to 8, for all rows: −1 where there is no lane."""
-    return jnp.pad(lanes, 1, constant_values=-1)
+def lanes() -> Int[Array, " 8"]:
+    """The rows of the lanes."""
+    return columns()[1:-1]
+
+
+def rows_of(by_lane: Int[Array, " 8"]) -> Int[Array, " 10"]:
+    """Numbers by lane, for all rows: −1 where there is no lane."""
+    return jnp.pad(by_lane, 1, constant_values=-1)
 
 
 def ahead(x: Int[Array, "*N"], right: Bool[Array, "*N"]) -> Int[Array, "*N"]:
