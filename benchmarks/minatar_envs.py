@@ -93,7 +93,7 @@ def main() -> None:
     if options.json:
         numbers = {
             "provenance": provenance(),
-            "peers": {name: importlib.metadata.version(name) for name in ("MinAtar",)},
+            "peers": {"MinAtar": importlib.metadata.version("MinAtar")},
             "options": {name: value for name, value in vars(options).items() if name != "json"},
             "load": os.getloadavg(),
             "rows": rows,

@@ -101,4 +101,4 @@ class Breakout:
 def _wall() -> Bool[Array, "10 10"]:
     """Rows 1 to 3."""
     row = columns()[:, None]
-    return (row >= 1) & (row <= 3) & (columns() >= 0)
+    return jnp.broadcast_to((row >= 1) & (row <= 3), (SIZE, SIZE))
