@@ -1,19 +1,24 @@
-"""How many pools of emulators should step at a time? A rehearsal of training without a device and without learning.
+"""Where should emulators live, and how many pools should step at a time? A rehearsal of training without a device.
 
-    python benchmarks/emulator_turns.py [--groups 5] [--emulators 64] [--pause 3] [--rounds 3] [--json FILE]
+    python benchmarks/emulator_turns.py [--groups 4] [--emulators 16] [--hold 0.5] [--act 1] [--learn 4] [--json FILE]
 
-Every group steps its pool and then pauses for so many milliseconds, as one does that hands what it has seen to a device
-and waits for its actions. Steps a second: of all emulators in one pool, which is what a vector of them does by itself;
-of the groups' pools without pauses; and with pauses, for every number of pools that may step at a time. Medians over
-rounds, so that whatever else the machine does slows all of them down; cores are those that the program had. Needs the
-extra `atari`.
+Every group steps its pool, then holds Python's lock for so many milliseconds, as one does that hands programs to a
+device, and waits until the device, which works for one group at a time, has acted; after every twentieth step it learns
+as well. Steps a second: of all emulators in one pool, which is what a vector of them does by itself; and of the groups'
+pools, for every number of them that may step at a time, once in threads of this process and once in processes of their
+own, as in training. Medians over rounds, so that whatever else the machine does slows all of them down. Needs the extra
+`atari`, and a system that hands open files to other processes (POSIX).
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
+import dataclasses
+import itertools
 import json
+import os
 import statistics
 import time
 from collections.abc import Sequence
@@ -25,83 +30,115 @@ import numpy as np
 
 from paircredit.envs import make_environment
 from paircredit.envs.hosted import Pool
+from paircredit.envs.turns import Turns, pools_at_a_time
 from paircredit.runs.provenance import provenance
-from paircredit.training.turns import Turns, pools_at_a_time
 
-WARM_UP = 0.5
+WARM_UP = 0.3
 """Seconds that do not count."""
+PIECE = 20
+"""Steps between two updates."""
+_HOLDING = ctypes.PyDLL(None)
+"""The C library, called without letting go of Python's lock."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Pretended:
+    """What is done for a group instead of computing, in seconds.
+
+    Attributes:
+        hold: handing a program over, with Python's lock.
+        act: of the device, behind every step.
+        learn: of the device, behind every twentieth.
+    """
+
+    hold: float
+    act: float
+    learn: float
 
 
 def rehearse(
-    pools: Sequence[Pool], size: int, num_actions: int, at_a_time: int, pause: float, seconds: float
-) -> tuple[float, float]:
-    """Steps a second and cores of pools that take turns."""
-    turns, actions = Turns(at_a_time), np.random.default_rng(0).integers(num_actions, size=size, dtype=np.int32)
+    pools: Sequence[Pool], size: int, seconds: float, turns: Turns | None = None, pretended: Pretended | None = None
+) -> float:
+    """Steps a second of pools that are driven side by side; with turns if they take none by themselves."""
+    actions = np.zeros(size, dtype=np.int32)
     begin = time.perf_counter() + WARM_UP
     end = begin + seconds
 
     def drive(pool: Pool) -> int:
         counted = 0
-        while (now := time.perf_counter()) < end:
-            with turns.taken():
+        for step in itertools.count(1):
+            if (now := time.perf_counter()) >= end:
+                break
+            with turns.taken() if turns else contextlib.nullcontext():
                 pool.send(actions)
                 pool.receive()
-            time.sleep(pause)
+            if pretended:
+                learns = step % PIECE == 0
+                _HOLDING.usleep(round(1e6 * pretended.hold))
+                device.submit(time.sleep, pretended.act + learns * pretended.learn).result()
             counted += now >= begin
         return counted
 
-    with ThreadPoolExecutor(len(pools)) as executor:
-        driven = [executor.submit(drive, pool) for pool in pools]
-        time.sleep(WARM_UP)
-        worked, watched = time.process_time(), time.perf_counter()
-        time.sleep(seconds)
-        cores = (time.process_time() - worked) / (time.perf_counter() - watched)
-        steps = size * sum(future.result() for future in driven)
-    return steps / seconds, cores
+    with ThreadPoolExecutor(1) as device, ThreadPoolExecutor(len(pools)) as executor:
+        return size * sum(executor.map(drive, pools)) / seconds
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--game", default="pong")
-    parser.add_argument("--groups", type=int, default=5)
-    parser.add_argument("--emulators", type=int, default=64, help="of every group")
-    parser.add_argument("--pause", type=float, default=3.0, help="milliseconds")
+    parser.add_argument("--groups", type=int, default=4)
+    parser.add_argument("--emulators", type=int, default=16, help="of every group")
+    parser.add_argument("--hold", type=float, default=0.5, help="milliseconds with Python's lock, a step")
+    parser.add_argument("--act", type=float, default=1.0, help="milliseconds of the device, a step")
+    parser.add_argument("--learn", type=float, default=4.0, help="milliseconds of the device, an update")
     parser.add_argument("--seconds", type=float, default=2.0, help="of every measurement")
     parser.add_argument("--rounds", type=int, default=3, help="in each of which everything is measured once")
     parser.add_argument("--niceness", type=int, default=10)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    env: Any = make_environment(f"atari/{options.game}", niceness=options.niceness)
-    groups, size, pause = options.groups, options.emulators, options.pause / 1e3
+    env: Any = make_environment(f"atari/{options.game}", niceness=options.niceness, rollouts="host")
+    groups, size = options.groups, options.emulators
+    found: dict[tuple[str, int], list[float]] = {}
     with contextlib.ExitStack() as stack:
 
-        def opened(seeds: np.ndarray) -> Pool:
-            pool: Pool = stack.enter_context(contextlib.closing(env.open(seeds)))
-            pool.reset()
+        def opened(seeds: np.ndarray, turns: Turns | None = None) -> Pool:
+            pool: Pool = stack.enter_context(contextlib.closing(env.open(seeds, turns)))
             return pool
 
-        alone = [opened(np.arange(groups * size))]
-        pools = [opened(size * group + np.arange(size)) for group in range(groups)]
-        cases = [("one pool", alone, groups * size, 1, 0.0), ("groups, no pause", pools, size, groups, 0.0)]
-        for count in range(1, groups + 1):
-            chosen = " (training)" if count == pools_at_a_time([size] * groups) else ""
-            cases.append((f"{count} at a time{chosen}", pools, size, count, pause))
-        found: dict[str, list[tuple[float, float]]] = {name: [] for name, *_ in cases}
+        here, there = (stack.enter_context(contextlib.closing(Turns(1))) for _ in range(2))
+        seeds = np.arange(groups * size).reshape(groups, size)
+        processes, threads = [opened(own, there) for own in seeds], [opened(own) for own in seeds]
+        together = [opened(seeds.reshape(-1))]
+        for pool in (*processes, *threads, *together):
+            pool.reset()
+        pretended = Pretended(options.hold / 1e3, options.act / 1e3, options.learn / 1e3)
         for _ in range(options.rounds):
-            for name, own, count, at_a_time, rest in cases:
-                found[name].append(rehearse(own, count, env.spec.num_actions, at_a_time, rest, options.seconds))
+            found.setdefault(("one pool", 1), []).append(rehearse(together, seeds.size, options.seconds))
+            for count in range(1, groups + 1):
+                rates = {
+                    "threads": rehearse(threads, size, options.seconds, here, pretended),
+                    "processes": rehearse(processes, size, options.seconds, None, pretended),
+                }
+                for where, rate in rates.items():
+                    found.setdefault((where, count), []).append(rate)
+                for turns in (here, there):
+                    turns.pass_on()  # one more at a time
+            for turns in (here, there):
+                for _ in range(groups):
+                    os.read(turns.ends[0], 1)
     rows = []
-    for name, rounds in found.items():
-        steps, cores = (statistics.median(numbers) for numbers in zip(*rounds, strict=True))
-        share = statistics.median([own / one for (own, _), (one, _) in zip(rounds, found["one pool"], strict=True)])
+    for (where, count), rates in found.items():
+        share = statistics.median(own / one for own, one in zip(rates, found["one pool", 1], strict=True))
+        rate = statistics.median(rates)
         rows.append(
-            {"what": name, "steps_per_second": round(steps), "share": round(share, 3), "cores": round(cores, 2)}
+            {"where": where, "at_a_time": count, "steps_per_second": round(rate), "share_of_one_pool": round(share, 3)}
         )
-        print(f"{name:<26} {steps:8,.0f} steps/s {share:6.0%} of one pool {cores:6.2f} cores")
+        training = where == "processes" and count == pools_at_a_time(groups)
+        print(f"{where:<10} {count:2} at a time {rate:8,.0f} steps/s {share:6.0%}{'  as in training' * training}")
     if options.json:
-        given = {name: value for name, value in vars(options).items() if name != "json"}
+        chosen = {name: value for name, value in vars(options).items() if name != "json"}
         options.json.write_text(
-            json.dumps({"provenance": provenance(), "options": given, "rows": rows}, indent=1) + "\n"
+            json.dumps({"provenance": provenance(), "options": chosen, "rows": rows}, indent=1) + "\n"
         )
 
 

@@ -27,7 +27,7 @@ class Theatre(Hosted):
     def groups(self, members):
         return self.most_groups
 
-    def open(self, seeds):
+    def open(self, seeds, turns=None):
         return Stage(self.piece.env, seeds, self.fails_at)
 
     def raw(self):

@@ -6,11 +6,12 @@ Emulators alone and training take turns, so that whatever else the machine does 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -26,36 +27,48 @@ from paircredit.training.loop import LoopState, Plan
 from paircredit.training.members import member_keys, stack_members
 
 
-def bench_hosted(spec: BenchSpec) -> dict[str, Any]:
-    """Time a method on an environment on the host.
+def bench_hosted(specs: Iterable[BenchSpec]) -> Iterator[dict[str, Any]]:
+    """Time methods on environments on the host, one after another.
 
     Args:
-        spec: what to time.
+        specs: what to time. Those that have as many emulators of the same kind share the one pool of them all.
 
-    Returns:
-        Numbers for a table and for JSON. Steps per second while training, of the environments alone in one pool, which
-        is what a vector of environments does by itself, and of them alone in the groups' pools; the shares of the first
-        in the others. How busy the device is, by what its programs take when nothing else runs (None on a CPU, whose
-        cores the emulators use as well). What the groups' threads did: wait for emulators, for a turn at the cores, for
-        actions, or for groups that are behind, hand programs over, and for how much of all that they had a core; where
-        they neither wait nor have a core, they wait for each other or for a core. How long groups have waited at the
-        ends of chunks until all were done, as a share of all. And how many cores the emulators and all other threads
-        had.
+    Yields:
+        For each, numbers for a table and for JSON. Steps per second while training, of the environments alone in one
+        pool, which is what a vector of environments does by itself, and of them alone in the groups' pools; the shares
+        of the first in the others. How busy the device is, by what its programs take when nothing else runs (None on a
+        CPU, whose cores the emulators use as well). What the groups' threads did: wait for emulators and their turn,
+        for actions, or for groups that are behind, hand programs over, and for how much of all that they had a core;
+        where they neither wait nor have a core, they wait for each other or for a core. How long groups have waited at
+        the ends of chunks until all were done, as a share of all. And how many cores the emulators and all other
+        threads had.
     """
-    method, env = refuse_what_cannot_be_timed(spec)
+    pools: dict[Any, Pool] = {}
+    with contextlib.ExitStack() as stack:
+        for spec in specs:
+            method, env = refuse_what_cannot_be_timed(spec)
+            actors = spec.members * method.episodes
+            kind = spec.env, json.dumps(spec.env_settings, sort_keys=True), actors
+            if kind not in pools:
+                pools[kind] = stack.enter_context(contextlib.closing(env.open(np.arange(actors))))
+                pools[kind].reset()
+            yield _bench_one(spec, method, env, pools[kind])
+
+
+def _bench_one(spec: BenchSpec, method: Any, env: Any, pool: Pool) -> dict[str, Any]:
     methods, plan = [method] * spec.members, Plan(updates=spec.updates)
     stacked, actors = stack_members(methods), spec.members * method.episodes
     horizon = spec.updates * env.spec.horizon
     steps = actors * horizon
-    with HostedMembers(methods, env, plan) as members, contextlib.closing(env.open(np.arange(actors))) as pool:
+    with HostedMembers(methods, env, plan) as members:
         began = time.perf_counter()
         state = members.start_members(stacked, env, plan, member_keys(range(spec.members)))
         state, _ = members.run_chunk(stacked, env, plan, state)
         started = time.perf_counter() - began
         for group in members.groups:
             group.waiting = Waiting()
-        pool.reset()
-        together, alone, training = _Turns(), _Turns(), _Turns()
+        helpers = [process.pid for group in members.groups if (process := getattr(group.pool, "process", None))]
+        together, alone, training = _Turns(helpers), _Turns(helpers), _Turns(helpers)
         for _ in range(spec.repeats):
             with together.taken():
                 _play(pool, actors, env.spec.num_actions, horizon)
@@ -96,7 +109,6 @@ def bench_hosted(spec: BenchSpec) -> dict[str, Any]:
         "threads_wait_for_emulators": share("emulators"),
         "threads_wait_for_device": share("device"),
         "threads_wait_for_other_groups": share("others"),
-        "threads_wait_for_their_turn": share("turns"),
         "threads_hand_over_steps": share("acting"),
         "threads_hand_over_learning": share("learning"),
         "threads_have_a_core": share("working"),
@@ -117,16 +129,22 @@ class _Turns:
         seconds: of each time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, helpers: Sequence[int]) -> None:
+        """Nothing was done yet.
+
+        Args:
+            helpers: numbers of processes that work for this one.
+        """
         self.seconds: list[float] = []
+        self._helpers = helpers
         self._cores: list[dict[str, float]] = []
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[None]:
         """Once more."""
-        before = work_so_far()
+        before = work_so_far(self._helpers)
         yield
-        after = work_so_far()
+        after = work_so_far(self._helpers)
         self.seconds.append(after.at - before.at)
         self._cores.append(cores_between(before, after))
 

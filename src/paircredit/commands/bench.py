@@ -139,10 +139,9 @@ def _on_the_host(options: BenchOptions, specs: Sequence[Any]) -> int:
         raise PaircreditError(f"--profile and --growth are for environments on the device; {options.env} is not.")
     rows: list[dict[str, Any]] = []
     print("method      members groups  ms/update    steps/s     one pool  share  groups' pools  share  device busy")
-    for spec in specs:
-        rows.append(bench_hosted(spec))
+    for row in bench_hosted(specs):
+        rows.append(row)
         _keep(options.json, {"rows": rows})
-        row = rows[-1]
         print(
             f"{row['method']:<11} {row['members']:>7} {row['groups']:>6} {1e3 * row['seconds_per_update']:10.1f} "
             f"{row['steps_per_second']:10,.0f} "
@@ -178,7 +177,6 @@ def _cores(found: dict[str, float]) -> str:
 _CORES = {"cores_while_training": "training", "cores_in_one_pool": "one pool", "cores_alone": "groups' pools"}
 _OF_THREADS = {
     "threads_wait_for_emulators": "waiting for emulators",
-    "threads_wait_for_their_turn": "for a turn at the cores",
     "threads_wait_for_device": "for actions",
     "threads_wait_for_other_groups": "for other groups",
     "threads_hand_over_steps": "handing over steps",

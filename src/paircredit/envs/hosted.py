@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from paircredit.envs.protocol import Environment
+from paircredit.envs.turns import Turns
 from paircredit.errors import PaircreditError
 from paircredit.types import PyTree, TimeStep
 
@@ -35,17 +36,21 @@ class Pool(Protocol):
         """What the step led to, once it is done; as `reset`, and never in the memory of an earlier answer."""
         ...
 
+    def close(self) -> None:
+        """Let go of everything."""
+        ...
+
+
+class PoolInGraph(Pool, Protocol):
+    """One that compiled programs can step."""
+
     @property
     def handle(self) -> Any:
-        """An array that says to compiled programs which pool to step; not used where rollouts are not compiled."""
+        """An array that says to them which pool to step."""
         ...
 
     def in_graph(self, handle: Any, actions: Any) -> tuple[Any, PyTree]:
-        """The same step as a part of a compiled program, with the handle of any pool of this size; and the handle."""
-        ...
-
-    def close(self) -> None:
-        """Let go of everything."""
+        """A step as a part of a compiled program, with the handle of any pool of this size; and the handle."""
         ...
 
 
@@ -54,7 +59,7 @@ class HostedEnvironment(Environment, Protocol):
 
     @property
     def in_graph(self) -> bool:
-        """Whether rollouts are to be compiled programs that step the pool, and not steps that Python drives."""
+        """Whether rollouts are to be compiled programs that step a `PoolInGraph`, and not steps that Python drives."""
         ...
 
     def groups(self, members: int) -> int:
@@ -64,8 +69,11 @@ class HostedEnvironment(Environment, Protocol):
         """
         ...
 
-    def open(self, seeds: np.ndarray) -> Pool:
-        """A pool of as many copies as there are seeds (whole numbers below 2³¹)."""
+    def open(self, seeds: np.ndarray, turns: Turns | None = None) -> Pool:
+        """A pool of as many copies as there are seeds (whole numbers below 2³¹).
+
+        Where there are several, they are given turns: one that takes none steps whenever it is asked.
+        """
         ...
 
     def raw(self) -> PyTree:

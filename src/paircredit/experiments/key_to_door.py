@@ -138,8 +138,8 @@ def key_to_door(scale: str) -> Experiment:
     return pick_scale("key-to-door", scale, {name: partial(build, name, chosen) for name, chosen in _SCALES.items()})
 
 
-_CENTRAL_FRAMES = {"a2c": 19_200_000, "h-pwr": 12_000_000, "meta-pwr": 19_200_000, "meta-pwtd": 19_200_000}
-"""Enough for most curves to be flat."""
+_CENTRAL_FRAMES = {"a2c": 20_000_000, "h-pwr": 12_000_000, "meta-pwr": 19_200_000, "meta-pwtd": 20_000_000}
+"""Enough for a curve to be flat, or 20 million."""
 
 
 def _one_setting(experiment: str, setting: Setting, methods: Sequence[str], scale: str) -> Experiment:

@@ -17,20 +17,20 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key
 
-from paircredit.envs.hosted import HostedEnvironment, Pool
+from paircredit.envs.hosted import HostedEnvironment, Pool, PoolInGraph
+from paircredit.envs.turns import Turns, pools_at_a_time
 from paircredit.errors import PaircreditError
 from paircredit.training.hosted_programs import Programs
 from paircredit.training.loop import LoopState, Plan, Summary
 from paircredit.training.pace import Pace
-from paircredit.training.pieces import Actors, Recorded
-from paircredit.training.turns import Turns, pools_at_a_time
+from paircredit.training.pieces import Actors, Recorded, recorded
 from paircredit.types import PyTree, Trajectory
 
 LEAD = 0.5
@@ -42,12 +42,12 @@ class Waiting:
     """Where the time of a group went, in seconds.
 
     Attributes:
-        emulators: waiting for steps of the pool; within a compiled rollout nobody can tell, and it stays 0.
+        emulators: waiting for steps of the pool, and for its turn; within a compiled rollout nobody can tell, and it
+            stays 0.
         device: waiting for actions, and with them for whatever the device had to do before.
         acting: handing over the programs of steps.
         learning: handing over all other programs.
         others: waiting for groups that are behind.
-        turns: waiting until the pool may step, because enough others do.
         all: of all chunks, from beginning to end.
         working: of all that, how long the thread had a core.
     """
@@ -57,7 +57,6 @@ class Waiting:
     acting: float = 0.0
     learning: float = 0.0
     others: float = 0.0
-    turns: float = 0.0
     all: float = 0.0
     working: float = 0.0
 
@@ -87,9 +86,9 @@ class HostedMembers:
         self._shares_of, self._joined = jax.jit(partial(_shares, sizes)), jax.jit(_joined)
         programs = {size: Programs(env, plan, methods[0]) for size in sizes}
         self._pace = Pace(len(sizes), env.spec.horizon * (1.0 if env.in_graph else LEAD))
-        turns = Turns(pools_at_a_time([size * methods[0].episodes for size in sizes]))
+        self._turns = Turns(pools_at_a_time(len(sizes)))
         self.groups = [
-            Group(env, programs[size], self._go_on_after(index), turns, size, devices[index % len(devices)])
+            Group(env, programs[size], self._go_on_after(index), self._turns, size, devices[index % len(devices)])
             for index, size in enumerate(sizes)
         ]
 
@@ -114,6 +113,7 @@ class HostedMembers:
         """Close all pools."""
         for group in self.groups:
             group.close()
+        self._turns.close()
 
     def start_members(
         self, methods: PyTree, envs: PyTree, plan: Plan, keys: Key[Array, " M"], weights: PyTree = None
@@ -245,7 +245,7 @@ class Group:
         data = np.asarray(jax.random.key_data(keys)).reshape(self.members, -1)
         episodes = self.programs.episodes
         seeds = [np.random.SeedSequence(own.tolist()).generate_state(episodes) >> 1 for own in data]
-        self.pool = self.env.open(np.concatenate(seeds).astype(np.int64))
+        self.pool = self.env.open(np.concatenate(seeds).astype(np.int64), self.turns)
         actors: Actors = self.programs.begin(methods, learner, self.by_member(self.pool.reset()))
         return actors
 
@@ -258,8 +258,8 @@ class Group:
         if self.env.in_graph:
             with self._counted("others"):
                 self.gone(self.env.spec.horizon)
-            rollout = self.programs.rollout_of(self.pool)
-            self._in_flight = rollout(self.pool.handle, own, actors, noise)
+            pool = cast(PoolInGraph, self.pool)
+            self._in_flight = self.programs.rollout_of(pool)(pool.handle, own, actors, noise)
             return self._in_flight
         steps: list[Recorded] = []
         with self._counted("acting"):
@@ -269,20 +269,18 @@ class Group:
                 self.gone(1)
             with self._counted("device"):
                 chosen = np.asarray(actions).reshape(-1)
-            with contextlib.ExitStack() as stack:
-                with self._counted("turns"):
-                    stack.enter_context(self.turns.taken())
-                with self._counted("emulators"):
-                    self.pool.send(chosen)
-                    raw = self.by_member(self.pool.receive())
+            with self._counted("emulators"):
+                self.pool.send(chosen)
+                raw = self.by_member(self.pool.receive())
+            before, done = actors, actions
             with self._counted("acting"):
                 if following is None:
-                    actors, step = self.programs.follow(own, actors, actions, carry, raw)
+                    actors, outcome = self.programs.follow(own, before, done, carry, raw)
                 else:
-                    actors, step, actions, carry = self.programs.follow_and_act(
-                        own, actors, actions, carry, raw, following
+                    actors, outcome, actions, carry = self.programs.follow_and_act(
+                        own, before, done, carry, raw, following
                     )
-            steps.append(step)
+            steps.append(recorded(before, done, outcome))
         with self._counted("learning"):
             return self.programs.piece(steps, actors), actors
 

@@ -14,12 +14,21 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from paircredit.envs.hosted import HostedEnvironment, Pool
+from paircredit.envs.hosted import HostedEnvironment, PoolInGraph
 from paircredit.methods.outer_loop import meta_learn
 from paircredit.networks.prepare import prepare
 from paircredit.training import loop
 from paircredit.training.loop import LoopState, Plan, fresh_learner, learns_weights, summarise
-from paircredit.training.pieces import Actors, Recorded, actors_at, follow, noise_of_actions, piece_of
+from paircredit.training.pieces import (
+    Actors,
+    Outcome,
+    Recorded,
+    actors_at,
+    follow,
+    noise_of_actions,
+    piece_of,
+    recorded,
+)
 from paircredit.training.rollout import act
 from paircredit.types import PyTree, Trajectory
 
@@ -42,7 +51,7 @@ class Programs:
         leaves, self._structure = jax.tree.flatten((methods, learner))  # which is the same in all groups
         return leaves
 
-    def rollout_of(self, pool: Pool) -> Any:
+    def rollout_of(self, pool: PoolInGraph) -> Any:
         """The compiled rollout. That of the first pool serves all of them: which one is stepped, its handle says."""
         with self._lock:
             if self._rollout is None:
@@ -89,7 +98,7 @@ class Programs:
 
     def _follow(
         self, own: Sequence[Array], actors: Actors, actions: Array, carry: PyTree, raw: PyTree
-    ) -> tuple[Actors, Recorded]:
+    ) -> tuple[Actors, Outcome]:
         def one(method: Any, learner: Any, own: Actors, actions: Array, carry: PyTree, raw: PyTree) -> tuple:
             state, after = jax.vmap(self.env.read)(own.state, raw)
             return follow(method, learner, own, actions, carry, state, after)
@@ -98,17 +107,20 @@ class Programs:
         return jax.vmap(one)(methods, learner, actors, actions, carry, raw)
 
     def _follow_and_act(self, own: Sequence[Array], *given: Any) -> tuple:
-        """One program instead of two: what a step costs on the host is how often it talks to the device."""
+        """One program instead of two: a step costs on the host as much as it talks to the device.
+
+        Every array that goes there or comes back counts, so the results hold nothing that the host has already.
+        """
         *before, gumbel = given
-        actors, step = self._follow(own, *before)
-        return actors, step, *self._act(own, actors, gumbel)
+        actors, outcome = self._follow(own, *before)
+        return actors, outcome, *self._act(own, actors, gumbel)
 
     def _piece(self, steps: Sequence[Recorded], actors: Actors) -> Trajectory:
         stacked = jax.tree.map(lambda *x: jnp.stack(x, axis=1), *steps)
         return jax.vmap(piece_of)(stacked, actors)
 
     def _in_graph(
-        self, pool: Pool, handle: Array, own: Sequence[Array], actors: Actors, noise: tuple[Array, ...]
+        self, pool: PoolInGraph, handle: Array, own: Sequence[Array], actors: Actors, noise: tuple[Array, ...]
     ) -> tuple[Trajectory, Actors]:
         shape = noise[0].shape[:2]
 
@@ -117,8 +129,8 @@ class Programs:
             actions, carry = self._act(own, now, gumbel)
             handle, raw = pool.in_graph(handle, actions.reshape(-1).astype(jnp.int32))
             raw = jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), raw)
-            now, recorded = self._follow(own, now, actions, carry, raw)
-            return (handle, now), recorded
+            following, outcome = self._follow(own, now, actions, carry, raw)
+            return (handle, following), recorded(now, actions, outcome)
 
         (_, actors), steps = jax.lax.scan(step, (handle, actors), jnp.stack(noise))
         stacked = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), steps)

@@ -43,14 +43,22 @@ class Actors(eqx.Module):
     ended: Float[Array, "*members B"]
 
 
+class Outcome(NamedTuple):
+    """What a step of B actors led to, as far as a piece keeps it; members add a leading axis."""
+
+    rewards: Float[Array, "*members B"]
+    terminated: Bool[Array, "*members B"]
+    truncated: Bool[Array, "*members B"]
+
+
 class Recorded(NamedTuple):
-    """One step of B actors, as a piece keeps it."""
+    """One step of B actors, as a piece keeps it: the actors before it, what they did, and what it led to."""
 
     observation: PyTree
-    legal: Bool[Array, "B A"]
-    actions: Int[Array, " B"]
-    after: TimeStep
-    valid: Bool[Array, " B"]
+    legal: Bool[Array, "*members B A"]
+    over: Bool[Array, "*members B"]
+    actions: Int[Array, "*members B"]
+    outcome: Outcome
 
 
 def start_actors(method: Method, learner: Any, env: Environment, key: Key[Array, ""]) -> Actors:
@@ -92,7 +100,8 @@ def collect_piece(
         actions, carry = act(method, learner, before.carry, before.observation, before.legal, gumbel)
         stepped = jax.vmap(env.step)(keys, before.state, actions)
         state, after = choose(before.over, beginning, stepped)
-        return follow(method, learner, before, actions, carry, state, after)
+        following, outcome = follow(method, learner, before, actions, carry, state, after)
+        return following, recorded(before, actions, outcome)
 
     later, steps = jax.lax.scan(step, actors, (noise, step_keys, beginnings), unroll=steps_per_iteration())
     return piece_of(steps, later), later
@@ -112,8 +121,8 @@ def follow(
     carry: PyTree,
     state: PyTree,
     after: TimeStep,
-) -> tuple[Actors, Recorded]:
-    """The actors after a step, and what is kept of it.
+) -> tuple[Actors, Outcome]:
+    """The actors after a step, and what is kept of what it led to.
 
     Args:
         method: whose actors they are.
@@ -138,22 +147,27 @@ def follow(
         last_return=jnp.where(over, paid, before.last_return),
         ended=before.ended + over.astype(before.ended.dtype),
     )
-    return following, Recorded(before.observation, before.legal, actions, after, ~before.over)
+    return following, Outcome(after.reward, after.terminated, after.truncated)
+
+
+def recorded(before: Actors, actions: Int[Array, "*members B"], outcome: Outcome) -> Recorded:
+    """A step of these actors."""
+    return Recorded(before.observation, before.legal, before.over, actions, outcome)
 
 
 def piece_of(steps: Recorded, later: Actors) -> Trajectory:
     """Steps, stacked over time, as a batch of pieces; `later` are the actors behind them."""
-    after, valid = steps.after, steps.valid
-    ends = after.terminated | after.truncated
+    outcome, valid = steps.outcome, ~steps.over
+    ends = outcome.terminated | outcome.truncated
     horizon = valid.shape[0]
     last = (jnp.arange(horizon) == horizon - 1)[:, None]
     piece = Trajectory(
         observations=jax.tree.map(lambda x, end: jnp.concatenate([x, end[None]]), steps.observation, later.observation),
         legal=steps.legal,
         actions=steps.actions,
-        rewards=after.reward,
-        terminated=after.terminated,
-        truncated=after.truncated | (last & valid & ~after.terminated),
+        rewards=outcome.rewards,
+        terminated=outcome.terminated,
+        truncated=outcome.truncated | (last & valid & ~outcome.terminated),
         valid=valid,
         episode=episode_numbers(ends.T).T,
     )

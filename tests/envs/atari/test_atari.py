@@ -221,8 +221,7 @@ def test_sticky_actions_are_off_unless_asked_for():
 
 
 def raw(reward=0, terminated=False, truncated=False, lives=3):
-    whole = np.asarray([reward, lives], dtype=np.int32)
-    return Raw(np.zeros((1, 84, 84), np.uint8), whole[0], np.bool_(terminated), np.bool_(truncated), whole[1])
+    return Raw(np.zeros((1, 84, 84), np.uint8), np.asarray([reward, terminated, truncated, lives], dtype=np.int32))
 
 
 @pytest.mark.parametrize(

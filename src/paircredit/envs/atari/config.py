@@ -7,8 +7,9 @@ from typing import Literal, get_args
 
 import jax
 
+from paircredit.envs.atari.emulators import ONLY_WHEN_IDLE, Options
 from paircredit.envs.atari.environment import Atari
-from paircredit.envs.atari.pool import ONLY_WHEN_IDLE, Options, count_actions
+from paircredit.envs.atari.pool import count_actions
 from paircredit.errors import PaircreditError, unknown_name
 
 Rollouts = Literal["auto", "in-graph", "host"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 import equinox as eqx
@@ -10,9 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, UInt8
 
-from paircredit.envs.atari.pool import AtariPool, Options, Raw
+from paircredit.envs.atari.emulators import Options
+from paircredit.envs.atari.pool import AtariPool, AtariProcess, Raw
 from paircredit.envs.hosted import Hosted
 from paircredit.envs.protocol import EnvSpec, Pixels
+from paircredit.envs.turns import Turns
 from paircredit.types import PixelObservation, TimeStep
 
 
@@ -73,16 +76,17 @@ class Atari(Hosted):
         largest = -(-members // self.most_groups)
         return -(-members // largest)
 
-    def open(self, seeds: np.ndarray) -> AtariPool:
-        """So many emulators."""
-        return AtariPool(self.options, seeds)
+    def open(self, seeds: np.ndarray, turns: Turns | None = None) -> AtariPool | AtariProcess:
+        """So many emulators; in a process of their own if there are turns to take and Python is to drive them."""
+        if turns is None or self.in_graph or os.name != "posix":
+            return AtariPool(self.options, seeds)
+        return AtariProcess(self.options, seeds, turns)
 
     def raw(self) -> Raw:
         """The shapes of what one emulator says."""
         given = self.options
-        whole, truth = jax.ShapeDtypeStruct((), jnp.int32), jax.ShapeDtypeStruct((), jnp.bool_)
         frame = jax.ShapeDtypeStruct((1, given.size, given.size), jnp.uint8)
-        return Raw(frame=frame, reward=whole, terminated=truth, truncated=truth, lives=whole)
+        return Raw(frame=frame, news=jax.ShapeDtypeStruct((4,), jnp.int32))
 
     def read(self, state: Seen | None, raw: Raw) -> tuple[Seen, TimeStep]:
         """A game begins with its first frame and nothing before it, as the emulator itself stacks."""
@@ -95,13 +99,13 @@ class Atari(Hosted):
             older = jnp.where(state.over, jnp.zeros_like(state.frames), state.frames)
         pixels = jnp.concatenate([older, frame], axis=-1)
         score = raw.reward.astype(float)
-        terminated = raw.terminated | lost if self.end_at_life_loss else raw.terminated
+        ends = raw.terminated | lost if self.end_at_life_loss else raw.terminated
         return Seen(raw.lives, over, pixels[..., 1:]), TimeStep(
             observation=PixelObservation(pixels, jnp.zeros((0,), dtype=bool)),
             legal=jnp.ones((self.num_actions,), dtype=bool),
             reward=jnp.sign(score) if self.clip_rewards else score,
-            terminated=terminated,
-            truncated=raw.truncated & ~terminated,
+            terminated=ends,
+            truncated=raw.truncated & ~ends,
             over=over,
             score=score,
         )

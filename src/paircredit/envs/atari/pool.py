@@ -1,58 +1,61 @@
-"""Emulators of the Arcade Learning Environment, in threads of their own."""
+"""Pools of emulators: in this process, or in one of their own."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import importlib
+import json
+import mmap
 import os
+import subprocess
 import sys
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+import tempfile
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
+from paircredit.envs.atari import emulators
+from paircredit.envs.atari.emulators import Options
+from paircredit.envs.turns import Turns
 from paircredit.errors import PaircreditError
 
-ONLY_WHEN_IDLE = 20
-"""A niceness beyond those that Linux has: its scheduling class for what runs only where nothing else wants the core."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """All that the emulator is told; nothing is left to its defaults, which differ between its versions and parts."""
-
-    game: str
-    sticky_action_probability: float
-    most_noops: int
-    frame_skip: int
-    size: int
-    fire_at_start: bool
-    most_frames: int
-    all_actions: bool
-    threads: int
-    niceness: int
+PATIENCE = 10.0
+"""Seconds for a process to end by itself."""
 
 
 class Raw(NamedTuple):
-    """What emulators say; arrays of the host or of a device.
+    """What emulators say; arrays of the host or of a device, and few of them: each is sent there by itself.
 
     Attributes:
         frame: the newest, [1, H, W] bytes; earlier ones are kept where they are needed, and not sent again.
-        reward: as the game counts.
-        terminated: the game is over.
-        truncated: it took too long.
-        lives: that are left; 0 in games without.
+        news: four whole numbers: reward, terminated, truncated, lives.
     """
 
     frame: Any
-    reward: Any
-    terminated: Any
-    truncated: Any
-    lives: Any
+    news: Any
+
+    @property
+    def reward(self) -> Any:
+        """As the game counts."""
+        return self.news[..., 0]
+
+    @property
+    def terminated(self) -> Any:
+        """The game is over."""
+        return self.news[..., 1] > 0
+
+    @property
+    def truncated(self) -> Any:
+        """It took too long."""
+        return self.news[..., 2] > 0
+
+    @property
+    def lives(self) -> Any:
+        """That are left; 0 in games without."""
+        return self.news[..., 3]
 
 
 class AtariPool:
@@ -60,41 +63,15 @@ class AtariPool:
 
     def __init__(self, options: Options, seeds: np.ndarray) -> None:
         """One emulator for every seed."""
-        vector, gymnasium = require_emulator(options.game), importlib.import_module("gymnasium")
+        require_emulator(options.game)
         self._seeds = np.asarray(seeds, dtype=np.int64)
-        make = partial(
-            vector.AtariVectorEnv,
-            options.game,
-            len(seeds),
-            batch_size=0,
-            num_threads=options.threads,
-            thread_affinity_offset=-1,
-            max_num_frames_per_episode=options.most_frames,
-            repeat_action_probability=options.sticky_action_probability,
-            full_action_space=options.all_actions,
-            continuous=False,
-            autoreset_mode=gymnasium.vector.AutoresetMode.NEXT_STEP,
-            img_height=options.size,
-            img_width=options.size,
-            grayscale=True,
-            stack_num=1,
-            frameskip=options.frame_skip,
-            maxpool=options.frame_skip > 1,
-            noop_max=options.most_noops + 1,  # the emulator draws from 0 up to one less
-            episodic_life=False,  # ends at lost lives and clipped rewards are ours: scores are those of whole games
-            life_loss_info=False,
-            reward_clipping=False,
-            use_fire_reset=options.fire_at_start,
-        )
-        self._emulators = _less_urgently(make, options.niceness)
+        self._emulators = emulators.open_emulators(options, len(seeds))
         self._handle: Any = None
         self._step: Any = None
 
     def reset(self) -> Raw:
         """Begin a game in each."""
-        frame, info = self._emulators.reset(seed=self._seeds)
-        nothing = np.zeros(len(self._seeds), dtype=bool)
-        return Raw(frame, nothing.astype(np.int32), nothing, nothing, info["lives"])
+        return Raw(*emulators.said_at_start(*self._emulators.reset(seed=self._seeds)))
 
     def send(self, actions: np.ndarray) -> None:
         """Begin a step in all."""
@@ -102,8 +79,7 @@ class AtariPool:
 
     def receive(self) -> Raw:
         """Wait until the step is done."""
-        frame, reward, terminated, truncated, info = self._emulators.recv()
-        return Raw(frame, reward, terminated, truncated, info["lives"])
+        return Raw(*emulators.said(*self._emulators.recv()))
 
     @property
     def handle(self) -> Any:
@@ -115,38 +91,95 @@ class AtariPool:
     def in_graph(self, handle: Any, actions: Any) -> tuple[Any, Raw]:
         """A step as a part of a compiled program, of whichever pool of this size the handle belongs to."""
         handle, (frame, reward, terminated, truncated, info) = self._step(handle, actions)
-        return handle, Raw(frame, reward, terminated, truncated, info["lives"])
+        news = [said.astype(jnp.int32) for said in (reward, terminated, truncated, info["lives"])]
+        return handle, Raw(frame, jnp.stack(news, axis=-1))
 
     def close(self) -> None:
         """Let go of the emulators and their threads."""
         self._emulators = self._step = self._handle = None
 
 
-def _less_urgently(make: Callable[[], Any], niceness: int) -> Any:
-    """Make something whose threads stand back when others want the cores, as those do that keep them supplied.
+class AtariProcess:
+    """The same in a process of its own, which takes turns with others; for steps that Python drives.
 
-    Threads inherit this from the thread that makes them, on Linux; elsewhere it is the whole program's, and left alone.
+    Attributes:
+        process: with the emulators.
     """
 
-    def work() -> Any:
-        if sys.platform == "linux" and niceness:
-            with contextlib.suppress(OSError):  # it stands back further already
-                own = threading.get_native_id()
-                if niceness == ONLY_WHEN_IDLE:
-                    os.sched_setscheduler(own, os.SCHED_IDLE, os.sched_param(0))
-                else:
-                    os.setpriority(os.PRIO_PROCESS, own, max(niceness, os.getpriority(os.PRIO_PROCESS, own)))
-        return make()
+    def __init__(self, options: Options, seeds: np.ndarray, turns: Turns) -> None:
+        """Returns at once: processes that are started one after another open their emulators side by side."""
+        require_emulator(options.game)
+        count, self._game, self._turns = len(seeds), options.game, turns
+        self._seeds = np.asarray(seeds, dtype=np.int64)
+        shared = _nameless_file()
+        os.ftruncate(shared, size := emulators.shared_bytes(count, options.size))
+        self._given, self._frame, self._news = emulators.lay_out(mmap.mmap(shared, size), count, options.size)
+        asked, self._questions = os.pipe()
+        self._answers, answers = os.pipe()
+        files = [shared, asked, answers, *turns.ends]
+        told = {"options": dataclasses.asdict(options), "count": count, "files": files}
+        # Python's path without the folder of the script, whose files have names of their own.
+        command = [sys.executable, "-P", str(Path(emulators.__file__)), json.dumps(told)]
+        # In a session of its own, so that Ctrl-C is for this process alone, which then closes that one.
+        self.process = subprocess.Popen(command, pass_fds=files, start_new_session=True, stdin=subprocess.DEVNULL)
+        for end in (shared, asked, answers):
+            os.close(end)
 
-    with ThreadPoolExecutor(1) as executor:
-        return executor.submit(work).result()
+    def reset(self) -> Raw:
+        """Begin a game in each."""
+        self._ask(emulators.BEGIN, self._seeds)
+        return self.receive()
+
+    def send(self, actions: np.ndarray) -> None:
+        """Begin a step in all, as soon as it is their turn."""
+        self._ask(emulators.STEP, actions)
+
+    def receive(self) -> Raw:
+        """Wait until the step is done."""
+        if os.read(self._answers, 1) != emulators.DONE:
+            raise self._gone()
+        return Raw(self._frame.copy(), self._news.copy())
+
+    def close(self) -> None:
+        """End the process."""
+        for end in (self._questions, self._answers):
+            os.close(end)
+        try:
+            self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def _ask(self, question: bytes, given: np.ndarray) -> None:
+        self._given[:] = given
+        try:
+            os.write(self._questions, question)
+        except BrokenPipeError as error:
+            raise self._gone() from error
+
+    def _gone(self) -> PaircreditError:
+        """What to say when the process is gone; its turn, if it had one, is passed on, so that all others can stop."""
+        self._turns.pass_on()
+        code = self.process.wait()
+        return PaircreditError(
+            f"The process with the emulators of atari/{self._game} has ended (exit code {code}); it may have needed "
+            "too much memory. `paircredit resume` goes on from a run's last checkpoint."
+        )
 
 
-def require_emulator(game: str) -> Any:
-    """The module with the emulators; where it is not installed, a sentence says how to get it."""
+def _nameless_file() -> int:
+    """An open file that is gone when nobody has it open any more; in memory where the system can do that."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("emulators")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+def require_emulator(game: str) -> None:
+    """Make sure that the emulator is installed; where it is not, a sentence says how to get it."""
     try:
         importlib.import_module("chex")
-        return importlib.import_module("ale_py.vector_env")
+        importlib.import_module("ale_py.vector_env")
     except ModuleNotFoundError as error:
         raise PaircreditError(
             f"atari/{game} needs the Arcade Learning Environment, which is under the GPL 2; install it with "
