@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from paircredit.bench import BenchSpec, bench_hosted
-from paircredit.envs.atari import environment
-from paircredit.envs.atari.pool import AtariPool
+from paircredit.bench import BenchSpec, bench_hosted, hosted_speed
+from paircredit.bench.one_pool import OnePool
+from paircredit.errors import PaircreditError
 
 SPEC = BenchSpec(
     env="atari/pong",
@@ -25,13 +25,14 @@ SPEC = BenchSpec(
 def test_one_pool_serves_all_that_have_as_many_emulators(monkeypatch):
     opened = []
 
-    def open_pool(options, seeds):
-        opened.append(len(seeds))
-        return AtariPool(options, seeds)
+    def open_pool(env, settings, actors):
+        opened.append(OnePool(env, settings, actors))
+        return opened[-1]
 
-    monkeypatch.setattr(environment, "AtariPool", open_pool)
+    monkeypatch.setattr(hosted_speed, "OnePool", open_pool)
     rows = list(bench_hosted([SPEC, SPEC]))
-    assert opened == [4]  # the groups' pools are in processes of their own
+    (one,) = opened
+    assert one.process.poll() is not None  # ended with the last of them
     for row in rows:
         assert (row["groups"], row["rollouts"], row["horizon"]) == (2, "host", 20)
         seconds = row["seconds_per_update"]
@@ -42,3 +43,15 @@ def test_one_pool_serves_all_that_have_as_many_emulators(monkeypatch):
         assert row["share_of_one_pool"] > 0 and row["emulators_busy"] > 0
         if sys.platform == "linux":
             assert row["cores_while_training"]["emulators"] > 0  # those of other processes are seen
+
+
+def test_one_pool_plays_in_a_process_of_its_own_and_says_when_that_is_gone():
+    pool = OnePool("atari/pong", {"rollouts": "host", "size": 40}, 2)
+    try:
+        pool.play(0)
+        pool.play(3)
+        pool.process.kill()
+        with pytest.raises(PaircreditError, match=r"all of atari/pong in one pool has ended \(exit code -9\)"):
+            pool.play(1)
+    finally:
+        pool.close()

@@ -20,8 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from paircredit.bench.cores import cores_between, work_so_far
+from paircredit.bench.one_pool import OnePool, play
 from paircredit.bench.training_speed import BenchSpec, refuse_what_cannot_be_timed
-from paircredit.envs.hosted import Pool
 from paircredit.training.hosted import Group, HostedMembers, Waiting
 from paircredit.training.loop import LoopState, Plan
 from paircredit.training.members import member_keys, stack_members
@@ -43,19 +43,19 @@ def bench_hosted(specs: Iterable[BenchSpec]) -> Iterator[dict[str, Any]]:
         the ends of chunks until all were done, as a share of all. And how many cores the emulators and all other
         threads had.
     """
-    pools: dict[Any, Pool] = {}
+    pools: dict[Any, OnePool] = {}
     with contextlib.ExitStack() as stack:
         for spec in specs:
             method, env = refuse_what_cannot_be_timed(spec)
             actors = spec.members * method.episodes
             kind = spec.env, json.dumps(spec.env_settings, sort_keys=True), actors
             if kind not in pools:
-                pools[kind] = stack.enter_context(contextlib.closing(env.open(np.arange(actors))))
-                pools[kind].reset()
+                pools[kind] = OnePool(spec.env, spec.env_settings, actors)
+                stack.callback(pools[kind].close)
             yield _bench_one(spec, method, env, pools[kind])
 
 
-def _bench_one(spec: BenchSpec, method: Any, env: Any, pool: Pool) -> dict[str, Any]:
+def _bench_one(spec: BenchSpec, method: Any, env: Any, pool: OnePool) -> dict[str, Any]:
     methods, plan = [method] * spec.members, Plan(updates=spec.updates)
     stacked, actors = stack_members(methods), spec.members * method.episodes
     horizon = spec.updates * env.spec.horizon
@@ -65,13 +65,15 @@ def _bench_one(spec: BenchSpec, method: Any, env: Any, pool: Pool) -> dict[str, 
         state = members.start_members(stacked, env, plan, member_keys(range(spec.members)))
         state, _ = members.run_chunk(stacked, env, plan, state)
         started = time.perf_counter() - began
+        pool.play(0)
         for group in members.groups:
             group.waiting = Waiting()
-        helpers = [process.pid for group in members.groups if (process := getattr(group.pool, "process", None))]
+        processes = [pool.process, *(getattr(group.pool, "process", None) for group in members.groups)]
+        helpers = [process.pid for process in processes if process is not None]
         together, alone, training = _Turns(helpers), _Turns(helpers), _Turns(helpers)
         for _ in range(spec.repeats):
             with together.taken():
-                _play(pool, actors, env.spec.num_actions, horizon)
+                pool.play(horizon)
             with alone.taken():
                 _step_all(members, horizon)
             with training.taken():
@@ -157,21 +159,13 @@ class _Turns:
         return sorted(self._cores, key=lambda cores: sum(cores.values()))[len(self._cores) // 2]
 
 
-def _play(pool: Pool, actors: int, num_actions: int, steps: int, seed: int = 0) -> None:
-    """Random actions, as fast as it goes."""
-    actions = np.random.default_rng(seed).integers(num_actions, size=(steps, actors), dtype=np.int32)
-    for chosen in actions:
-        pool.send(chosen)
-        pool.receive()
-
-
 def _step_all(members: HostedMembers, steps: int) -> None:
     """Random actions in all pools side by side, as fast as they go."""
 
     def drive(number: int) -> None:
         group = members.groups[number]
         assert group.pool is not None
-        _play(group.pool, group.members * group.programs.episodes, group.env.spec.num_actions, steps, number)
+        play(group.pool, group.members * group.programs.episodes, group.env.spec.num_actions, steps, number)
 
     with ThreadPoolExecutor(len(members.groups)) as executor:
         list(executor.map(drive, range(len(members.groups))))

@@ -91,7 +91,7 @@ _ATARI = {
     "smoke": GamesScale(
         ("pong",), 1_600, 2, "paper", TINY | {"inner.episodes": 2}, {"most_frames": 240}, methods=METHODS
     ),
-    "short": GamesScale(("pong", "breakout"), 4_000_000, 5, "paper", methods=METHODS),
+    "short": GamesScale(("pong", "breakout"), 4_000_000, 3, "paper", methods=METHODS),
     "paper": GamesScale(tuple(GAMES), ATARI_FRAMES, 5, "paper"),
 }
 _MINATAR = {

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import pathlib
+import platform
 import select
+import struct
 import subprocess
 import sys
 import time
@@ -13,6 +17,7 @@ import numpy as np
 import pytest
 
 from paircredit.envs import make_environment
+from paircredit.envs.atari.emulators import LONGEST_SLICE, ONLY_WHEN_IDLE
 from paircredit.envs.atari.pool import AtariPool, AtariProcess
 from paircredit.envs.turns import Turns
 from paircredit.errors import PaircreditError
@@ -61,6 +66,44 @@ def test_pools_take_turns(pools_in_processes):
             pool.send(np.zeros(3, dtype=np.int32))
         assert select.select([one._answers, other._answers], [], [], 0.3)[0] == []
     assert one.receive().frame.shape == other.receive().frame.shape == (3, 1, 84, 84)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets threads be placed and kept on cores")
+@pytest.mark.parametrize("niceness", [0, 10, ONLY_WHEN_IDLE])
+def test_every_core_has_one_thread_of_a_pool_which_stays_there(niceness):
+    cores, turns = os.sched_getaffinity(0), Turns(1)
+    env = make_environment("atari/pong", rollouts="host", niceness=niceness)
+    with contextlib.closing(turns), contextlib.closing(env.open(np.arange(len(cores)), turns)) as pool:
+        pool.reset()
+        of_process = [int(task.name) for task in pathlib.Path(f"/proc/{pool.process.pid}/task").iterdir()]
+        kept = [thread for thread in of_process if os.sched_getscheduler(thread) in (os.SCHED_BATCH, os.SCHED_IDLE)]
+        assert sorted(core for thread in kept for core in os.sched_getaffinity(thread)) == sorted(cores)
+        assert len(kept) == len(cores)
+        for thread in kept:
+            assert os.getpriority(os.PRIO_PROCESS, thread) == (0 if niceness == ONLY_WHEN_IDLE else niceness)
+            assert (os.sched_getscheduler(thread) == os.SCHED_IDLE) == (niceness == ONLY_WHEN_IDLE)
+            if slice_of(os.getpid()):  # else the system does not tell, and does as it likes
+                assert slice_of(thread) == LONGEST_SLICE > slice_of(os.getpid())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets threads be placed and kept on cores")
+def test_fewer_threads_than_cores_are_placed_by_the_system():
+    cores, turns = os.sched_getaffinity(0), Turns(1)
+    env = make_environment("atari/pong", rollouts="host", threads=1)
+    with contextlib.closing(turns), contextlib.closing(env.open(np.arange(4), turns)) as pool:
+        pool.reset()
+        of_process = [int(task.name) for task in pathlib.Path(f"/proc/{pool.process.pid}/task").iterdir()]
+        (kept,) = [thread for thread in of_process if os.sched_getscheduler(thread) == os.SCHED_BATCH]
+        assert os.sched_getaffinity(kept) == cores
+
+
+def slice_of(thread: int) -> int:
+    """For how many nanoseconds Linux leaves a thread on its core, where it tells."""
+    attributes = bytearray(48)
+    number = {"x86_64": 315, "aarch64": 275}[platform.machine()]
+    told = (ctypes.c_char * 48).from_buffer(attributes)
+    assert ctypes.CDLL(None).syscall(number, thread, told, 48, 0) == 0
+    return int(struct.unpack("=IIQiIQQQ", attributes)[5])
 
 
 def test_a_process_that_is_gone_is_told_in_a_sentence_and_passes_its_turn_on(pools_in_processes):

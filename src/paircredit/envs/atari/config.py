@@ -60,7 +60,7 @@ class AtariConfig:
     rollouts: Rollouts = "auto"
     """Emulators are stepped from within a compiled rollout (in-graph), or by the host between compiled steps, so that
     a GPU can learn meanwhile; auto: in-graph on a CPU, host on a GPU."""
-    groups: int = 5
+    groups: int = 4
     """Members are trained in up to so many groups that do not wait for each other: some act while others learn."""
     threads: int = 0
     """Of the emulators of a group; 0: one per core."""
