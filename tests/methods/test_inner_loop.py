@@ -132,6 +132,20 @@ def test_the_named_optimiser_is_used_with_its_settings(name, first_step):
     np.testing.assert_allclose(optimiser.update(gradient, optimiser.init(gradient))[0], [-first_step], rtol=1e-5)
 
 
+def test_rmsprop_may_add_epsilon_outside_the_root():
+    inner = InnerLoop(optimiser="rmsprop", second_moment_decay=0.8, epsilon=0.5, epsilon_in_root=False)
+    optimiser, gradient = inner.build_optimiser(0.1), jnp.array([3.0])
+    expected = [-0.1 * 3.0 / (np.sqrt(0.2 * 3.0**2) + 0.5)]
+    np.testing.assert_allclose(optimiser.update(gradient, optimiser.init(gradient))[0], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("preset", ["paper", "default", "small"])
+@pytest.mark.parametrize("method", ["a2c", "meta-pwtd", "a2c-rr"])
+def test_where_epsilon_stands_in_games(method, preset):
+    assert not make_method(method, preset, "atari/pong").inner.epsilon_in_root
+    assert make_method(method, preset, "minatar/breakout").inner.epsilon_in_root  # as its results were made
+
+
 def test_a_clip_and_an_epsilon_inside_the_root():
     gradient = jnp.array([3.0, -4.0])  # norm 5
     clipped = InnerLoop(optimiser="sgd", clip_norm=1.0).build_optimiser(0.1)

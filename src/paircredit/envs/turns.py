@@ -10,9 +10,9 @@ from collections.abc import Iterator
 class Turns:
     """So many pools step at a time; the others follow in the order in which they have asked.
 
-    A pool alone cannot keep the cores busy: at the end of a step they wait for its last emulators, and one that begins
-    a game takes as long as ten others. Pools that all step side by side are done at about the same time, and
-    then all their groups want the device at once.
+    A pool alone cannot keep the cores busy: at the end of a step they wait for its last emulators, above all for one
+    that begins a game. Pools that all step side by side are done at about the same time, and then all their groups want
+    the device at once.
 
     A turn is a byte in a pipe, so that pools may be in processes of their own: these inherit its two ends.
 
@@ -49,5 +49,5 @@ class Turns:
 
 
 def pools_at_a_time(pools: int) -> int:
-    """More than half of so many; beyond that it hardly matters (docs/performance.md, Atari)."""
+    """More than half of so many: those that have their turn fill the cores, and the others are out of step with them."""
     return pools // 2 + 1

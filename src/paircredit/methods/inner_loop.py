@@ -66,6 +66,9 @@ class InnerLoop(eqx.Module):
     """Whole episodes per update, or actors (paper: DAG 8, Key-to-Door 16, bsuite 1; Atari is not told)."""
     optimiser: Literal["adam", "rmsprop", "sgd"] = eqx.field(static=True, default="adam")
     """Inner optimiser (paper: Adam with β1 = 0, on Atari RMSProp)."""
+    epsilon_in_root: bool = eqx.field(static=True, default=True)
+    """RMSProp adds ε inside the root (TensorFlow, optax) or outside it (PyTorch). The paper does not say; on Atari it
+    decides how fast anything is learned (see docs/reproduction.md)."""
     differentiate: Differentiate = eqx.field(static=True, default="everything")
     """What a metagradient sees of an optimiser step (the paper does not say; see docs/reproduction.md)."""
     standardise: bool = eqx.field(static=True, default=False)
@@ -82,6 +85,7 @@ class InnerLoop(eqx.Module):
                 learning_rate,
                 decay=self.second_moment_decay,
                 eps=self.epsilon,
+                eps_in_root=self.epsilon_in_root,
                 clip_norm=self.clip_norm,
                 differentiate=self.differentiate,
             )

@@ -113,6 +113,7 @@ _ATARI_PAPER: Settings = {
     "inner.value_learning_rate": 7e-4,
     "inner.second_moment_decay": 0.99,
     "inner.epsilon": 1e-5,
+    "inner.epsilon_in_root": False,
     "inner.clip_norm": 0.5,
     "inner.discount": 0.99,
     "inner.entropy_cost": 0.01,
@@ -163,6 +164,7 @@ _ATARI_SMALL_NETWORK: Settings = {
 }
 _ATARI_SMALL: Settings = {**_ATARI, **_ATARI_SMALL_NETWORK}
 _MINATAR_NETWORK: Settings = {
+    "inner.epsilon_in_root": True,
     "network.filters": (16, 16),
     "network.picture_width": 128,
     "network.trunk": (128, 128),
@@ -172,6 +174,7 @@ _MINATAR_PAPER: Settings = {**_ATARI_PAPER, **_MINATAR_NETWORK}
 _MINATAR: Settings = {**_ATARI, **_MINATAR_NETWORK}
 _MINATAR_SMALL: Settings = {
     **_ATARI_SMALL,
+    "inner.epsilon_in_root": True,
     "network.filters": (8, 8),
     "network.picture_width": 64,
 }
