@@ -49,5 +49,5 @@ class Turns:
 
 
 def pools_at_a_time(pools: int) -> int:
-    """More than half of so many: those that have their turn fill the cores, and the others are out of step with them."""
+    """More than half of so many: these fill the cores, and the others are out of step with them."""
     return pools // 2 + 1
