@@ -52,8 +52,14 @@ class Options:
     niceness: int
 
 
-def open_emulators(options: Options, count: int) -> Any:
-    """So many of them, whose threads stand back when others want the cores, as those do that keep them supplied."""
+def open_emulators(options: Options, count: int, beside_others: bool = False) -> Any:
+    """So many of them, whose threads stand back when others want the cores, as those do that keep them supplied.
+
+    Args:
+        options: of the emulators.
+        count: of them.
+        beside_others: other pools share the cores with this one.
+    """
     vector, gymnasium = importlib.import_module("ale_py.vector_env"), importlib.import_module("gymnasium")
     make = partial(
         vector.AtariVectorEnv,
@@ -79,7 +85,15 @@ def open_emulators(options: Options, count: int) -> Any:
         reward_clipping=False,
         use_fire_reset=options.fire_at_start,
     )
-    return _less_urgently(make, options.niceness)
+
+    def made() -> Any:
+        others = _own_threads()
+        emulators = make()
+        if beside_others:
+            share_cores(sorted(_own_threads() - others))
+        return emulators
+
+    return _less_urgently(made, options.niceness)
 
 
 def said_at_start(frame: np.ndarray, info: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -118,9 +132,7 @@ def serve(options: Options, count: int, files: Sequence[int]) -> None:
     """
     shared, asked, answers, free, passed_on = files
     given, frame, news = lay_out(mmap.mmap(shared, shared_bytes(count, options.size)), count, options.size)
-    others = _own_threads()
-    emulators = open_emulators(options, count)
-    share_cores(sorted(_own_threads() - others))
+    emulators = open_emulators(options, count, beside_others=True)
     while question := os.read(asked, 1):
         if question == BEGIN:
             answer = said_at_start(*emulators.reset(seed=given.copy()))
