@@ -91,7 +91,8 @@ _ATARI = {
     "smoke": GamesScale(
         ("pong",), 1_600, 2, "paper", TINY | {"inner.episodes": 2}, {"most_frames": 240}, methods=METHODS
     ),
-    "short": GamesScale(("pong", "breakout"), 4_000_000, 3, "paper", methods=METHODS),
+    # Runs of few members fill the cores side by side (`--workers 4`) better than in groups of one member each.
+    "short": GamesScale(("pong", "breakout"), 8_000_000, 3, "paper", env_settings={"groups": 1}, methods=METHODS),
     "paper": GamesScale(tuple(GAMES), ATARI_FRAMES, 5, "paper"),
 }
 _MINATAR = {
