@@ -177,6 +177,21 @@ class TestCurves:
         write_game(tmp_path, ATARI, "a2c", "pong", 3.0, silent=ROWS)
         assert all_games(find_runs(tmp_path), ATARI) == {}
 
+    def test_an_unfinished_run_has_curves_as_far_as_all_its_members_got(self, runs, tmp_path):
+        write_atari(tmp_path, "pong", "a2c", HNS["pong"][0], stopped_after=12)
+        whole = all_games(runs, ATARI)["pong"]["a2c"]
+        part = all_games(find_runs(tmp_path, so_far=["atari"]), ATARI)["pong"]["a2c"]
+        # The last member has written 11 rows; nobody knows where the last of them ends.
+        assert part.values.shape == (5, 10 - 3) and part.trained == 10 / ROWS * FRAMES
+        np.testing.assert_array_equal(part.values, whole.values[:, :7])
+        np.testing.assert_array_equal(part.edges, whole.edges[:8])
+        assert part.scores() == pytest.approx(whole.scores(part.trained))
+
+    @pytest.mark.parametrize("rows", [1, 2, 4])
+    def test_an_unfinished_run_that_has_too_little_to_tell_is_left_out(self, tmp_path, rows):
+        write_atari(tmp_path, "pong", "a2c", 1.0, stopped_after=rows)
+        assert all_games(find_runs(tmp_path, so_far=["atari"]), ATARI) == {}
+
     def test_scores_are_means_over_the_last_tenth(self):
         curves = GameCurves("a2c", "pong", np.array([0]), np.arange(0.0, 101.0, 5.0), np.arange(20.0)[None])
         np.testing.assert_allclose(curves.scores(), [18.5])

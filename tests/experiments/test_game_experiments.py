@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import json
+from pathlib import Path
 
 import pytest
 
@@ -11,10 +14,12 @@ from paircredit.analysis.game_results import all_games
 from paircredit.analysis.game_suites import ATARI, MINATAR
 from paircredit.envs.atari.games import GAMES
 from paircredit.envs.minatar import GAMES as SMALL_GAMES
+from paircredit.errors import PaircreditError
 from paircredit.experiments import experiments, make_experiment, reproduce
 from paircredit.experiments.games import training
-from paircredit.experiments.spec import SCALES
-from paircredit.runs import find_runs
+from paircredit.experiments.spec import SCALES, as_json
+from paircredit.runs import RunWriter, find_runs
+from tests.game_runs import write_game
 
 
 def test_paper_is_the_papers():
@@ -66,3 +71,57 @@ def test_a_run_has_what_figures_and_claims_look_for(tmp_path, run_cli):
     assert code == 0 and "minatar-curves.svg" in said and "minatar-scores.csv" in said
     code, said, _ = run_cli("claims", tmp_path / "runs")
     assert code == 0 and "M1  not judged" in said and "A1  not judged" in said
+
+
+class TestSoFar:
+    """What is not finished can be looked at, and is not taken for what is."""
+
+    @pytest.fixture
+    def runs(self, tmp_path) -> Path:
+        folder = tmp_path / "runs"
+        write_game(folder, ATARI, "a2c", "pong", 3.0)
+        write_game(folder, ATARI, "meta-pwtd", "pong", 3.0, stopped_after=12)
+        metrics = folder / "pong-meta-pwtd" / "metrics.jsonl"
+        metrics.write_bytes(metrics.read_bytes() + b'{"member": 4, "se')  # it is about to write a row
+        return folder
+
+    def test_figures(self, run_cli, runs, tmp_path):
+        assert run_cli("figures", runs)[0] == 2
+        code, said, err = run_cli("figures", runs, "--so-far", "--out", tmp_path / "figures")
+        assert code == 0 and "atari-curves.svg" in said
+        assert "Not finished, and shown as far as they got: pong-meta-pwtd." in err
+        with open(tmp_path / "figures" / "atari-scores.csv", newline="") as file:
+            frames = {row["method"]: float(row["frames"]) for row in csv.DictReader(file)}
+        assert frames == {"A2C": 64_000, "Meta-PWTD": 32_000}
+
+    def test_a_digest_says_what_is_finished(self, run_cli, runs, tmp_path):
+        code, _, _ = run_cli("digest", runs, "--so-far", "--out", tmp_path / "digest")
+        assert code == 0
+        told = json.loads((tmp_path / "digest" / "provenance.json").read_text())
+        assert {run["name"]: run["status"] for run in told} == {"pong-a2c": "finished", "pong-meta-pwtd": "running"}
+
+    def test_a_report_says_what_is_finished_and_judges_by_that_alone(self, run_cli, runs, tmp_path):
+        code, _, _ = run_cli("report", runs, "--so-far", "--out", tmp_path / "report.html")
+        page = (tmp_path / "report.html").read_text()
+        assert code == 0 and page.count("not finished") == 1
+        assert "atari-curves" in page
+
+    def test_other_runs_are_left_out_and_named(self, run_cli, runs, tmp_path):
+        write_game(runs, ATARI, "a2c", "breakout", 3.0, stopped_after=0)
+        failed = training("atari", "meta-pwtd", "breakout", 64_000, 5)
+        with pytest.raises(PaircreditError), RunWriter(runs / failed.name, "training", as_json(failed)) as writer:
+            writer.append([{"member": 0}])
+            raise PaircreditError("No.")
+        code, _, err = run_cli("figures", runs, "--so-far", "--out", tmp_path / "figures")
+        assert code == 0
+        assert "Left out, because not finished: breakout-a2c, breakout-meta-pwtd." in err
+
+    def test_damaged_metrics_are_refused(self, run_cli, runs, tmp_path):
+        metrics = runs / "pong-meta-pwtd" / "metrics.jsonl"
+        metrics.write_bytes(metrics.read_bytes().replace(b'"seed"', b'"se\xff"', 1))
+        code, _, err = run_cli("figures", runs, "--so-far", "--out", tmp_path / "figures")
+        assert code == 2 and "metrics.jsonl is damaged: not every line of it is a row." in err
+
+    def test_only_one_of_two_ways_to_look(self, run_cli, runs, tmp_path):
+        code, _, err = run_cli("figures", runs, "--so-far", "--finished", "--out", tmp_path / "figures")
+        assert code == 2 and "say one of them" in err

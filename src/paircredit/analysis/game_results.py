@@ -6,13 +6,13 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from paircredit.analysis.game_suites import Suite, name_of
 from paircredit.analysis.shown import in_order, runs_of, title
 from paircredit.errors import PaircreditError
-from paircredit.runs.query import query_metrics
 from paircredit.runs.read import Run, read_run
 
 LAST_SHARE = 0.1
@@ -76,7 +76,7 @@ def all_games(runs: Sequence[Run], suite: Suite) -> dict[str, dict[str, GameCurv
     """
     found: dict[tuple[str, str], tuple[Run, GameCurves]] = {}
     for run in runs_of(runs, suite.role):
-        curves = _read(run.path, run.manifest["sha256"])
+        curves = _read(run.path, run.manifest["sha256"]) if run.finished else _curves(run)
         if curves is None:
             continue
         place = curves.game, curves.label
@@ -102,25 +102,33 @@ def method_labels(runs: Sequence[Run], suite: Suite) -> list[str]:
 def _read(path: Path, manifest_sum: str) -> GameCurves | None:
     """The curves of a run, or None where no game ended; kept, because a report asks several times."""
     del manifest_sum  # says that it is still the same run
-    run = read_run(path)
-    names = ("member", "seed", "update", "frames", "episode_return", "ended_episodes")
-    columns = ", ".join(f'"{name}"' for name in names)
-    found = query_metrics([run], f"SELECT {columns} FROM metrics ORDER BY member, update")
-    members = len(np.unique(found["member"]))
-    if len(found["member"]) % members or len(found["member"]) // members < 2:
+    return _curves(read_run(path))
+
+
+def _curves(run: Run) -> GameCurves | None:
+    """The curves of a run, or None where no game ended. Of an unfinished one, up to where its last point begins."""
+    members: dict[int, list[dict[str, Any]]] = {}
+    for row in run.metrics():
+        members.setdefault(row["member"], []).append(row)
+    points = min(len(rows) for rows in members.values())
+    if run.finished and (points < 2 or any(len(rows) > points for rows in members.values())):
         raise PaircreditError(f"The members of {run.path} have not all recorded the same points, or only one.")
-    rows = {name: np.asarray(column).reshape(members, -1) for name, column in found.items()}
+    if points < 2:
+        return None
+    names = ("seed", "update", "frames", "episode_return", "ended_episodes")
+    rows = {name: np.array([[row[name] for row in members[own][:points]] for own in sorted(members)]) for name in names}
     frames = rows["frames"][0].astype(float)
-    per_update = frames[-1] / rows["update"][0, -1]
+    end = run.spec["updates"] * frames[-1] / rows["update"][0, -1]
+    edges = np.append(frames, end) if run.finished else frames
     # A point is a mean over updates: all of these had a return to tell if a game had ended before the point began.
     unknown = int(np.sum(np.any(rows["ended_episodes"][:, :-1] == 0, axis=0))) + 1
-    if unknown == len(frames):
+    if unknown >= len(edges) - 1:
         return None
     tags = run.spec["tags"]
     return GameCurves(
         label=tags["label"],
         game=tags["game"],
         seeds=rows["seed"][:, 0],
-        edges=np.append(frames, run.spec["updates"] * per_update)[unknown:],
-        values=rows["episode_return"].astype(float)[:, unknown:],
+        edges=edges[unknown:],
+        values=rows["episode_return"].astype(float)[:, unknown : len(edges) - 1],
     )

@@ -10,6 +10,7 @@ from typing import Any
 import tyro
 
 from paircredit.commands.options import parse_options
+from paircredit.errors import PaircreditError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,6 +23,8 @@ class FiguresOptions:
     """New folder for the figures (default: FOLDER/figures)."""
     finished: bool = False
     """Leave out runs that are not finished, and name them; without it, one is enough to stop."""
+    so_far: bool = False
+    """The same, but runs on Atari and MinAtar count as far as they got."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +47,8 @@ class ReportOptions:
     """The page; must not exist."""
     finished: bool = False
     """Leave out runs that are not finished, and name them; without it, one is enough to stop."""
+    so_far: bool = False
+    """The same, but runs on Atari and MinAtar count as far as they got; claims are judged by finished ones alone."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,18 +61,35 @@ class DigestOptions:
     """Folder of the digest; must not exist."""
     finished: bool = False
     """Leave out runs that are not finished, and name them; without it, one is enough to stop."""
+    so_far: bool = False
+    """The same, but runs on Atari and MinAtar count as far as they got; claims are judged by finished ones alone."""
 
 
-def _runs(folder: Path, finished_only: bool) -> list[Any]:
-    """The runs of a folder; those that are left out are named."""
+def _runs(folder: Path, finished_only: bool, so_far: bool = False) -> list[Any]:
+    """The runs of a folder; those that are left out, or count as far as they got, are named."""
+    from paircredit.analysis.game_suites import SUITES
     from paircredit.runs import find_runs, unfinished_runs
 
-    runs = find_runs(folder, finished_only)
-    left_out = unfinished_runs(folder) if finished_only else []
-    if left_out:
-        names = ", ".join(str(path.relative_to(folder)) for path in left_out)
-        print(f"Left out, because not finished: {names}.", file=sys.stderr)
+    if finished_only and so_far:
+        raise PaircreditError("--finished leaves out what --so-far would take; say one of them.")
+    some_left_out = finished_only or so_far
+    runs = find_runs(folder, some_left_out, [suite.role for suite in SUITES] if so_far else [])
+    taken = {run.path for run in runs}
+    unfinished = unfinished_runs(folder) if some_left_out else []
+    for text, paths in (
+        ("Left out, because not finished", [path for path in unfinished if path not in taken]),
+        ("Not finished, and shown as far as they got", [path for path in unfinished if path in taken]),
+    ):
+        if paths:
+            print(f"{text}: {', '.join(str(path.relative_to(folder)) for path in paths)}.", file=sys.stderr)
     return runs
+
+
+def _judged(runs: list[Any]) -> list[Any]:
+    """Verdicts by those of the runs that are finished."""
+    from paircredit.analysis.claims import judge_all
+
+    return judge_all([run for run in runs if run.finished])
 
 
 def figures(words: list[str]) -> int:
@@ -75,7 +97,8 @@ def figures(words: list[str]) -> int:
     options = parse_options(FiguresOptions, words, "paircredit figures")
     from paircredit.figures.save import save_figures
 
-    for path in save_figures(_runs(options.folder, options.finished), options.out or options.folder / "figures"):
+    runs = _runs(options.folder, options.finished, options.so_far)
+    for path in save_figures(runs, options.out or options.folder / "figures"):
         print(path)
     return 0
 
@@ -83,9 +106,7 @@ def figures(words: list[str]) -> int:
 def claims(words: list[str]) -> int:
     """Judge."""
     options = parse_options(ClaimsOptions, words, "paircredit claims")
-    from paircredit.analysis.claims import judge_all
-
-    verdicts = judge_all(_runs(options.folder, options.finished))
+    verdicts = _judged(_runs(options.folder, options.finished))
     for verdict in verdicts:
         print(f"{verdict.id}  {verdict.status:<10}  {verdict.measured}")
     return 1 if any(verdict.status == "fails" for verdict in verdicts) else 0
@@ -94,14 +115,13 @@ def claims(words: list[str]) -> int:
 def report(words: list[str]) -> int:
     """Write the page."""
     options = parse_options(ReportOptions, words, "paircredit report")
-    from paircredit.analysis.claims import judge_all
     from paircredit.report import build_report
     from paircredit.runs import write_file
     from paircredit.runs.files import refuse_file
 
     refuse_file(options.out)
-    runs = _runs(options.folder, options.finished)
-    write_file(options.out, build_report(runs, judge_all(runs)).encode())
+    runs = _runs(options.folder, options.finished, options.so_far)
+    write_file(options.out, build_report(runs, _judged(runs)).encode())
     print(f"The report is {options.out}")
     return 0
 
@@ -109,10 +129,9 @@ def report(words: list[str]) -> int:
 def digest(words: list[str]) -> int:
     """Keep what is worth keeping."""
     options = parse_options(DigestOptions, words, "paircredit digest")
-    from paircredit.analysis.claims import judge_all
     from paircredit.report.digest import write_digest
 
-    runs = _runs(options.folder, options.finished)
-    for path in write_digest(runs, judge_all(runs), options.out):
+    runs = _runs(options.folder, options.finished, options.so_far)
+    for path in write_digest(runs, _judged(runs), options.out):
         print(path)
     return 0

@@ -87,7 +87,7 @@ def write_digest(runs: Sequence[Run], verdicts: Sequence[Verdict], folder: Path)
 
 
 def _origin(run: Run) -> dict[str, object]:
-    kept = ("kind", "started", "seconds", "checkpoints", "provenance", "spec", "files")
+    kept = ("kind", "status", "started", "seconds", "checkpoints", "provenance", "spec", "files")
     return {"name": run.name} | {key: run.manifest[key] for key in kept if key in run.manifest}
 
 

@@ -18,7 +18,7 @@ class Source:
         what: its method, or what kind of run it is.
         seeds: of its members.
         updates: how many, or None where nothing is trained.
-        seconds: it took.
+        seconds: it took, or None where it is not finished.
         device: it ran on.
         commit: it ran from.
         versions: number of its set of versions, from 1.
@@ -28,7 +28,7 @@ class Source:
     what: str
     seeds: str
     updates: int | None
-    seconds: float
+    seconds: float | None
     device: str
     commit: str
     versions: int
@@ -49,7 +49,7 @@ def sources(runs: Sequence[Run]) -> tuple[list[Source], list[str]]:
                 what=run.spec.get("method", run.kind),
                 seeds=_seeds(run.spec),
                 updates=run.spec.get("updates"),
-                seconds=float(run.manifest["seconds"]),
+                seconds=float(run.manifest["seconds"]) if run.finished else None,
                 device=_device(origin["device"]),
                 commit=origin["commit"],
                 versions=sets.index(versions) + 1,

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import shlex
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,10 @@ from paircredit.types import PyTree
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A finished run on disk; its files are checked against their sums whenever they are read."""
+    """A run on disk; the files of a finished one are checked against their sums whenever they are read.
+
+    One that was stopped or is still running has no sums yet, and nothing but its metrics to read.
+    """
 
     path: Path
     manifest: dict[str, Any]
@@ -46,9 +50,17 @@ class Run:
         """Small results that the manifest holds."""
         return dict(self.manifest["results"])
 
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing more to come."""
+        return bool(self.manifest["status"] == "finished")
+
     def metrics(self) -> list[dict[str, Any]]:
         """All rows of metrics.jsonl."""
-        return [json.loads(line) for line in self.checked(METRICS).decode().splitlines()]
+        try:
+            return [json.loads(line) for line in self.checked(METRICS).decode().splitlines()]
+        except ValueError as error:
+            raise PaircreditError(f"{self.path / METRICS} is damaged: not every line of it is a row.") from error
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All arrays of arrays.npz."""
@@ -74,20 +86,26 @@ class Run:
         return unflatten("", like, arrays, header["dtypes"], path, advice)
 
     def checked(self, name: str) -> bytes:
-        """The content of a file, if it is what the manifest says it is."""
+        """The content of a file, if it is what the manifest says it is; of an unfinished run, its metrics so far."""
+        if not self.finished:
+            return self._so_far(name)
         path, expected = self.path / name, self.manifest["files"].get(name)
         if expected is None:
             raise PaircreditError(f"The run {self.path} has no {name}.")
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise PaircreditError(f"{path} cannot be read: {error.strerror}.") from error
+        content = _content(path)
         if hashlib.sha256(content).hexdigest() != expected["sha256"]:
             raise PaircreditError(
                 f"{path} is damaged: {_what_differs(len(content), expected['bytes'])} Remove the run's folder and give "
                 "the command that made it again."
             )
         return content
+
+    def _so_far(self, name: str) -> bytes:
+        """The whole lines of the metrics; the last one may be about to be written."""
+        if name != METRICS:
+            raise PaircreditError(f"The run {self.path} has no {name} before it is finished.")
+        content = _content(self.path / name)
+        return content[: content.rfind(b"\n") + 1]
 
 
 def read_run(path: Path) -> Run:
@@ -107,12 +125,13 @@ def read_run(path: Path) -> Run:
     return Run(path, manifest)
 
 
-def find_runs(folder: Path, finished_only: bool = False) -> list[Run]:
+def find_runs(folder: Path, finished_only: bool = False, so_far: Collection[str] = ()) -> list[Run]:
     """All runs in or below a folder, in order of their paths.
 
     Args:
         folder: where to look.
         finished_only: leave out those of `unfinished_runs`.
+        so_far: roles of which even unfinished runs are taken, if they have not failed and have written metrics.
 
     Raises:
         PaircreditError: there is none, or one of them cannot be read.
@@ -125,10 +144,18 @@ def find_runs(folder: Path, finished_only: bool = False) -> list[Run]:
             f"There are no runs in {folder}; make some with `paircredit reproduce` or `paircredit train`."
         )
     refuse_headless_runs(folder)
-    left_out = unfinished_runs(folder) if finished_only else []
+    begun = {path: Run(path, read_manifest(path / MANIFEST)) for path in unfinished_runs(folder)}
+    taken = {path: run for path, run in begun.items() if _has_something_to_tell(run, so_far)}
+    left_out = begun.keys() - taken.keys() if finished_only else set()
     if len(left_out) == len(paths):
         raise PaircreditError(f"Of {len(paths)} runs in {folder} none is finished.")
-    return [read_run(path) for path in paths if path not in left_out]
+    return [taken.get(path) or read_run(path) for path in paths if path not in left_out]
+
+
+def _has_something_to_tell(run: Run, roles: Collection[str]) -> bool:
+    """Whether an unfinished run is of one of these roles, has not failed, and has written metrics."""
+    role, status = run.spec.get("tags", {}).get("role"), run.manifest["status"]
+    return role in roles and status != "failed" and (run.path / METRICS).exists() and bool(run.checked(METRICS))
 
 
 def unfinished_runs(folder: Path) -> list[Path]:
@@ -148,6 +175,13 @@ def refuse_headless_runs(folder: Path) -> None:
             f"{headless[0]} has a {METRICS} and no {MANIFEST}, so that nobody can tell what it is; put the one back, "
             "or remove the folder."
         )
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise PaircreditError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def _what_differs(found: int, written: int) -> str:
