@@ -127,6 +127,7 @@ BAD = [
     (["train", "dag", "tvt", "--method.value-cost", "-1"], "value_cost is -1.0, but must be at least 0"),
     (["train", "dag", "a2c-rr", "--method.prediction.warm-up", "-1"], "warm_up is -1, but must be at least 0"),
     (["train", "dag", "a2c", "--preset", "small", "--preset", "papr"], "no preset called 'papr'"),
+    (["reproduce", "dag", "--only", "a", "--only=b", "--out", "new"], "--only is given more than once; give all names"),
     (["train", "minatar/breakout", "a2c", "--env.game", "freeway"], "paircredit train minatar/freeway a2c"),
     (["train", "minatar/breakout", "a2c", "--env.game", "freewy"], "Invalid choice 'freewy'"),
     (

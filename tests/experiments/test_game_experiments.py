@@ -89,7 +89,7 @@ class TestSoFar:
         assert run_cli("figures", runs)[0] == 2
         code, said, err = run_cli("figures", runs, "--so-far", "--out", tmp_path / "figures")
         assert code == 0 and "atari-curves.svg" in said
-        assert "Not finished, and shown as far as they got: pong-meta-pwtd." in err
+        assert "Not finished, and looked at as far as they got: pong-meta-pwtd." in err
         with open(tmp_path / "figures" / "atari-scores.csv", newline="") as file:
             frames = {row["method"]: float(row["frames"]) for row in csv.DictReader(file)}
         assert frames == {"A2C": 64_000, "Meta-PWTD": 32_000}
@@ -100,7 +100,13 @@ class TestSoFar:
         told = json.loads((tmp_path / "digest" / "provenance.json").read_text())
         assert {run["name"]: run["status"] for run in told} == {"pong-a2c": "finished", "pong-meta-pwtd": "running"}
 
-    def test_a_report_says_what_is_finished_and_judges_by_that_alone(self, run_cli, runs, tmp_path):
+    def test_claims_are_judged_by_finished_runs_alone(self, run_cli, runs, tmp_path):
+        assert run_cli("digest", runs, "--so-far", "--out", tmp_path / "digest")[0] == 0
+        with open(tmp_path / "digest" / "verdicts.csv", newline="") as file:
+            told = {row["id"]: row["measured"] for row in csv.DictReader(file)}
+        assert told["A1"].endswith("are needed; there are none.")
+
+    def test_a_report_says_what_is_finished(self, run_cli, runs, tmp_path):
         code, _, _ = run_cli("report", runs, "--so-far", "--out", tmp_path / "report.html")
         page = (tmp_path / "report.html").read_text()
         assert code == 0 and page.count("not finished") == 1
@@ -121,6 +127,28 @@ class TestSoFar:
         metrics.write_bytes(metrics.read_bytes().replace(b'"seed"', b'"se\xff"', 1))
         code, _, err = run_cli("figures", runs, "--so-far", "--out", tmp_path / "figures")
         assert code == 2 and "metrics.jsonl is damaged: not every line of it is a row." in err
+
+    @pytest.mark.parametrize("line", [b"5", b'{"member": 0}', b"[]"])
+    def test_lines_that_are_no_rows_are_refused(self, run_cli, runs, tmp_path, line):
+        metrics = runs / "pong-meta-pwtd" / "metrics.jsonl"
+        metrics.write_bytes(line + b"\n" + metrics.read_bytes())
+        code, _, err = run_cli("figures", runs, "--so-far", "--out", tmp_path / "figures")
+        assert code == 2 and "hold a line that is no row of a game" in err and err.count("\n") == 2
+
+    def test_with_nothing_to_show_there_is_a_sentence(self, run_cli, tmp_path):
+        write_game(tmp_path / "runs", ATARI, "a2c", "pong", 3.0, stopped_after=0)
+        code, _, err = run_cli("figures", tmp_path / "runs", "--so-far", "--out", tmp_path / "figures")
+        assert code == 2 and "none is finished, or has metrics that can be shown" in err
+
+    def test_one_look_sees_the_same_throughout(self, runs):
+        """Although the run goes on meanwhile."""
+        (found,) = (run for run in find_runs(runs, so_far=["atari"]) if not run.finished)
+        before = found.metrics()
+        with open(found.path / "metrics.jsonl", "a") as file:
+            file.write('ed": 4}\n')
+        assert found.metrics() == before
+        (again,) = (run for run in find_runs(runs, so_far=["atari"]) if not run.finished)
+        assert len(again.metrics()) == len(before) + 1
 
     def test_only_one_of_two_ways_to_look(self, run_cli, runs, tmp_path):
         code, _, err = run_cli("figures", runs, "--so-far", "--finished", "--out", tmp_path / "figures")

@@ -159,3 +159,21 @@ def test_the_defaults_are_those_of_the_paper():
     inner = InnerLoop()
     assert (inner.learning_rate, inner.discount, inner.entropy_cost, inner.episodes) == (0.01, 1.0, 0.001, 8)
     assert (inner.optimiser, inner.second_moment_decay, inner.epsilon) == ("adam", 0.999, 1e-8)
+
+
+@pytest.mark.parametrize("method", ["a2c", "meta-pwtd", "a2c-rr"])
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_atari_is_learned_with_the_papers_numbers(method: str, preset: str) -> None:
+    """Appendix, Atari; what it does not give is in docs/reproduction.md."""
+    made = make_method(method, preset, "atari/pong")
+    inner = made.inner
+    assert inner.optimiser == "rmsprop" and made.network.shared and inner.episodes == 16
+    numbers = (inner.learning_rate, inner.second_moment_decay, inner.epsilon, inner.clip_norm, inner.discount)
+    assert numbers == (7e-4, 0.99, 1e-5, 0.5, 0.99)
+    assert (inner.entropy_cost, inner.value_cost) == (0.01, 0.5)
+    if method == "meta-pwtd":
+        outer = made.outer
+        assert (outer.learning_rate, outer.clip_norm, outer.entropy_cost) == (3e-5, 0.05, 0.01)
+        assert (outer.lambda_, inner.value_lambda) == (0.95, 0.95)
+    else:
+        assert made.lambda_ == 0.95

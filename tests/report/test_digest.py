@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+import math
 
 import numpy as np
 import pytest
 
 from paircredit.analysis.claims import judge_all
-from paircredit.analysis.key_to_door_results import CENTRAL
+from paircredit.analysis.key_to_door_results import CENTRAL, all_curves, frames_to
 from paircredit.report.digest import CURVE_POINTS, write_digest
 from paircredit.runs import find_runs
 from tests.key_to_door_runs import frames, weights, write_method
@@ -35,6 +36,32 @@ def test_curves_are_thinned_to_means_over_seeds(digest):
     before = [float(row["door_reward mean"]) for row in own if float(row["frames"]) < frames(195)]
     after = [float(row["door_reward mean"]) for row in own if float(row["frames"]) >= frames(201)]
     assert set(before) == {0.0} and set(after) == {10.0}
+
+
+def test_every_seed_has_its_times_and_final_values(digest):
+    rows = list(csv.DictReader((digest / "key-to-door-members.csv").read_text().splitlines()))
+    runs = find_runs(digest.parent / "runs")
+    for method in ("a2c", "meta-pwr"):
+        own = [row for row in rows if row["method"] == method]
+        assert [row["seed"] for row in own] == ["0", "1"]
+        (curves,) = (curves for curves in all_curves(runs) if curves.label == method)
+        assert [float(row["frames to 9"]) for row in own] == frames_to(curves, 9.0).tolist()
+        assert {row["door_reward"] for row in own} == {"10.0"}
+
+
+def test_times_that_were_not_reached_are_empty(tmp_path):
+    write_method(tmp_path / "runs", "a2c", {CENTRAL: [20, math.inf]}, updates=400)
+    write_digest(find_runs(tmp_path / "runs"), [], tmp_path / "digest")
+    rows = list(csv.DictReader((tmp_path / "digest" / "key-to-door-members.csv").read_text().splitlines()))
+    assert rows[0]["frames to 9.5"] and not rows[1]["frames to 9.5"]
+    assert not (tmp_path / "digest" / "key-to-door-weights.csv").exists(), "nobody has learned any"
+
+
+def test_every_matrix_has_the_means_of_its_blocks(digest):
+    rows = list(csv.DictReader((digest / "key-to-door-weights.csv").read_text().splitlines()))
+    assert [(row["method"], row["matrix"]) for row in rows] == [("meta-pwr", "0"), ("meta-pwr", "1")]
+    assert {row["key → door"] for row in rows} == {"0.75"}
+    assert all(-1 <= float(row["correlation"]) <= 1 for row in rows)
 
 
 def test_weights_are_kept_with_their_course(digest):

@@ -146,6 +146,20 @@ def test_a_training_that_goes_on_keeps_what_was_learned_and_begins_new_episodes(
     assert not np.array_equal(np.asarray(later.trajectory.valid), np.asarray(whole.trajectory.valid))
 
 
+def test_the_first_step_of_a_training_that_goes_on_is_none_of_an_episode():
+    """Methods that look beyond a piece (A2C-RR) see there that the episode before it has ended."""
+    first, _ = trained("a2c", Theatre(PIECE), 3)
+    pieces = []
+    method = method_for("a2c")
+    with HostedMembers([method] * MEMBERS, Theatre(PIECE), Plan(updates=1)) as members:
+        for _ in range(2):
+            first, _ = members.run_chunk(stack_members([method] * MEMBERS), None, Plan(updates=1), first)
+            pieces.append(jax.device_get(first.trajectory))
+    assert not pieces[0].valid[..., 0].any() and pieces[0].valid[..., 1].all()
+    assert (pieces[0].rewards[..., 0] == 0).all()
+    assert pieces[1].valid[..., 0].all(), "only once"
+
+
 def test_a_broken_emulator_stops_everybody_and_closes_all():
     closed = Stage.closed
     with pytest.raises(RuntimeError, match="the emulator broke"):

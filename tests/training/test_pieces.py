@@ -58,6 +58,19 @@ def test_a_piece_holds_episodes_and_the_steps_between_them(pieces):
     np.testing.assert_array_equal(one.observations[:, -1], two.observations[:, 0])
 
 
+def test_an_episode_that_is_cut_within_a_piece_is_followed_by_another_one():
+    """The probe is cut after four steps; a step to start again, and two steps of the next episode."""
+    env, method = InPieces(make_environment("probe-truncation"), STEPS), method_for("a2c", 2)
+    learner = method.init(jax.random.key(0), env)
+    piece, _ = collect_piece(
+        method, learner, env, start_actors(method, learner, env, jax.random.key(1)), jax.random.key(2)
+    )
+    np.testing.assert_array_equal(piece.valid, [[True] * 4 + [False] + [True] * 2] * 2)
+    np.testing.assert_array_equal(piece.truncated, [[False] * 3 + [True] + [False] * 2 + [True]] * 2)
+    np.testing.assert_array_equal(piece.episode, [[0] * 4 + [1] * 3] * 2)
+    assert not piece.terminated.any()
+
+
 def test_actors_know_what_their_episodes_were_paid(pieces):
     first, _, second, _, third = pieces
     assert summary_of(first) == {"episode_return": 0.0, "ended_episodes": 0.0}
@@ -145,9 +158,10 @@ def test_resets_need_whole_episodes():
         train([method], [env], [0], dataclasses.replace(Plan(), protocol="reset"), 1)
 
 
+@pytest.mark.parametrize("probe", ["delay", "truncation"])
 @pytest.mark.parametrize("name", ["a2c", "a2c-rr", "meta-pwtd", "meta-lambda"])
-def test_no_weight_of_a_credit_connects_two_episodes(name):
-    env = InPieces(make_environment("probe-delay"), STEPS)
+def test_no_weight_of_a_credit_connects_two_episodes(name, probe):
+    env = InPieces(make_environment(f"probe-{probe}"), STEPS)
     method = method_for(name, 2)
 
     @jax.jit
@@ -157,7 +171,8 @@ def test_no_weight_of_a_credit_connects_two_episodes(name):
         return piece, method.credit(learner, piece)
 
     piece, found = jax.device_get(credit(jax.random.key(0)))
-    apart = piece.episode[:, :, None] != piece.episode[:, None, :]
+    number = np.cumsum(~piece.valid, axis=1)  # between two episodes lies a step that is none of either
+    apart = number[:, :, None] != number[:, None, :]
     later = np.triu(np.ones((STEPS, STEPS), dtype=bool))
     assert (apart & later).any() and not found.weights[apart & later].any()
     sums = np.einsum("btk,bk->bt", np.where(later, found.weights, 0), found.signal)

@@ -17,6 +17,8 @@ from paircredit.runs.read import Run, read_run
 
 LAST_SHARE = 0.1
 """Scores are means over this share of training, at its end."""
+_NAMES = ("seed", "update", "frames", "episode_return", "ended_episodes")
+"""Columns of the metrics that curves are made of, beside the member's number."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,14 +111,17 @@ def _curves(run: Run) -> GameCurves | None:
     """The curves of a run, or None where no game ended. Of an unfinished one, up to where its last point begins."""
     members: dict[int, list[dict[str, Any]]] = {}
     for row in run.metrics():
+        if not isinstance(row, dict) or not row.keys() >= {"member", *_NAMES}:
+            raise PaircreditError(f"The metrics of {run.path} hold a line that is no row of a game: {str(row)[:80]}.")
         members.setdefault(row["member"], []).append(row)
-    points = min(len(rows) for rows in members.values())
+    points = min((len(rows) for rows in members.values()), default=0)
     if run.finished and (points < 2 or any(len(rows) > points for rows in members.values())):
         raise PaircreditError(f"The members of {run.path} have not all recorded the same points, or only one.")
     if points < 2:
         return None
-    names = ("seed", "update", "frames", "episode_return", "ended_episodes")
-    rows = {name: np.array([[row[name] for row in members[own][:points]] for own in sorted(members)]) for name in names}
+    rows = {
+        name: np.array([[row[name] for row in members[own][:points]] for own in sorted(members)]) for name in _NAMES
+    }
     frames = rows["frames"][0].astype(float)
     end = run.spec["updates"] * frames[-1] / rows["update"][0, -1]
     edges = np.append(frames, end) if run.finished else frames

@@ -38,6 +38,8 @@ class ResumeOptions:
 
 def reproduce(words: list[str]) -> int:
     """Make an experiment."""
+    if sum(word.split("=")[0] == "--only" for word in words) > 1:
+        raise PaircreditError("--only is given more than once; give all names and patterns behind one: --only A B.")
     options = parse_options(ReproduceOptions, words, "paircredit reproduce")
     from paircredit.console import ProgressBars
     from paircredit.experiments import make_experiment

@@ -68,17 +68,16 @@ class DigestOptions:
 def _runs(folder: Path, finished_only: bool, so_far: bool = False) -> list[Any]:
     """The runs of a folder; those that are left out, or count as far as they got, are named."""
     from paircredit.analysis.game_suites import SUITES
-    from paircredit.runs import find_runs, unfinished_runs
+    from paircredit.runs import find_runs, run_folders
 
     if finished_only and so_far:
         raise PaircreditError("--finished leaves out what --so-far would take; say one of them.")
     some_left_out = finished_only or so_far
     runs = find_runs(folder, some_left_out, [suite.role for suite in SUITES] if so_far else [])
     taken = {run.path for run in runs}
-    unfinished = unfinished_runs(folder) if some_left_out else []
     for text, paths in (
-        ("Left out, because not finished", [path for path in unfinished if path not in taken]),
-        ("Not finished, and shown as far as they got", [path for path in unfinished if path in taken]),
+        ("Left out, because not finished", [path for path in run_folders(folder) if path not in taken]),
+        ("Not finished, and looked at as far as they got", [run.path for run in runs if not run.finished]),
     ):
         if paths:
             print(f"{text}: {', '.join(str(path.relative_to(folder)) for path in paths)}.", file=sys.stderr)

@@ -16,7 +16,7 @@ from paircredit.errors import unknown_name
 from paircredit.estimators import lambda_advantages, td_errors
 from paircredit.metagradient import MetaProblem
 from paircredit.methods.acting import logits_of_policy, no_memory, nothing_to_remember
-from paircredit.methods.credit import Credit
+from paircredit.methods.credit import Credit, within_episodes
 from paircredit.methods.inner_loop import InnerLoop, Trained
 from paircredit.methods.outer_loop import OuterData, OuterLoop
 from paircredit.methods.policy_gradient import over_steps
@@ -105,7 +105,7 @@ class MetaLambda(eqx.Module):
         discounts, lambdas = self.inner.discounts(trajectory), self._lambdas(learner.weights.parameters, trajectory)
         errors = jax.vmap(td_errors)(trajectory.rewards, kept.values, discounts, trajectory.valid)
         weights = jax.vmap(trace_weights)(jnp.where(trajectory.valid, discounts * lambdas, 0.0))
-        return Credit(self._advantages(learner.weights.parameters, kept), weights, errors)
+        return Credit(self._advantages(learner.weights.parameters, kept), within_episodes(weights, trajectory), errors)
 
     def problem(self) -> MetaProblem:
         """η enters through λ(s) alone; the values in the λ(s)-return are constants."""

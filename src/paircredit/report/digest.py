@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,11 +15,10 @@ from paircredit.analysis.claims import Verdict
 from paircredit.analysis.dag_results import learning_curves
 from paircredit.analysis.game_results import GameCurves, all_games
 from paircredit.analysis.game_suites import SUITES
-from paircredit.analysis.key_to_door_results import QUANTITIES, VARIANTS, all_curves
-from paircredit.analysis.key_to_door_weights import learned_weights
 from paircredit.envs.dag import acting_states
 from paircredit.figures.bsuite_regret import thinned
 from paircredit.figures.save import figure_files
+from paircredit.report.key_to_door_digest import key_to_door_tables, key_to_door_weights
 from paircredit.runs.folder import make_folder, write_file
 from paircredit.runs.read import Run
 
@@ -48,11 +46,7 @@ def write_digest(runs: Sequence[Run], verdicts: Sequence[Verdict], folder: Path)
     curves = _curves(runs)
     if curves:
         contents["curves.csv"] = _csv(["run", "episodes", "members", "mean", "deviation", "lowest", "highest"], curves)
-    key_to_door = _key_to_door_curves(runs)
-    if key_to_door:
-        columns = [f"{name} {part}" for name in QUANTITIES for part in ("mean", "deviation")]
-        header = ["role", "method", "mean", "variance", "slip", "variant", "seeds", "frames", *columns]
-        contents["key-to-door-curves.csv"] = _csv(header, key_to_door)
+    contents |= {name: _csv(header, rows) for name, header, rows in key_to_door_tables(runs, CURVE_POINTS)}
     regrets = all_regrets(runs)
     if regrets:
         contents["bsuite-members.csv"] = _csv(
@@ -73,7 +67,7 @@ def write_digest(runs: Sequence[Run], verdicts: Sequence[Verdict], folder: Path)
                 ["game", "method", "seeds", "frames", "mean", "deviation"],
                 [row for own in games for row in _game_curves(own)],
             )
-    weights = _weights(runs) | _key_to_door_weights(runs)
+    weights = _weights(runs) | key_to_door_weights(runs)
     if weights:
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **weights)  # type: ignore[arg-type]
@@ -87,7 +81,7 @@ def write_digest(runs: Sequence[Run], verdicts: Sequence[Verdict], folder: Path)
 
 
 def _origin(run: Run) -> dict[str, object]:
-    kept = ("kind", "status", "started", "seconds", "checkpoints", "provenance", "spec", "files")
+    kept = ("kind", "status", "started", "seconds", "checkpoints", "resumptions", "provenance", "spec", "files")
     return {"name": run.name} | {key: run.manifest[key] for key in kept if key in run.manifest}
 
 
@@ -155,34 +149,6 @@ def _weights(runs: Sequence[Run]) -> dict[str, np.ndarray]:
             name = run.name if "label_mask" not in content else f"{run.name}-{mask}"
             arrays[f"{name}-mean"] = rows[masks == mask].mean(axis=0).astype(np.float16)
             arrays[f"{name}-deviation"] = rows[masks == mask].std(axis=0).astype(np.float16)
-    return arrays
-
-
-def _key_to_door_curves(runs: Sequence[Run]) -> list[list[object]]:
-    """All quantities of every method and setting at some hundred points, mean and deviation over seeds."""
-    rows: list[list[object]] = []
-    for role in VARIANTS:
-        for curves in all_curves(runs, role):
-            variant = " ".join(str(part) for part in curves.variant)
-            names = [role, curves.label, *curves.setting, variant, len(curves.seeds)]
-            edges = np.unique(np.linspace(0, len(curves.frames), CURVE_POINTS + 1).round().astype(int))
-            for begin, end in itertools.pairwise(edges):
-                means = [curves.values[name][:, begin:end].mean(axis=1) for name in QUANTITIES]
-                numbers = [round(float(x), 4) for values in means for x in (values.mean(), values.std())]
-                rows.append([*names, int(curves.frames[begin]), *numbers])
-    return rows
-
-
-def _key_to_door_weights(runs: Sequence[Run]) -> dict[str, np.ndarray]:
-    """Learned weights over pairs of times in half precision: mean and deviation over seeds, and the mean's course."""
-    arrays: dict[str, np.ndarray] = {}
-    for learned in learned_weights(runs):
-        name = "-".join(["key-to-door", learned.label, *(f"{number:g}" for number in learned.setting)])
-        arrays[f"{name}-mean"] = learned.weights.mean(axis=0).astype(np.float16)
-        arrays[f"{name}-deviation"] = learned.weights.std(axis=0).astype(np.float16)
-        if learned.snapshots is not None and learned.snapshot_frames is not None:
-            arrays[f"{name}-course"] = learned.snapshots.astype(np.float32).mean(axis=1).astype(np.float16)
-            arrays[f"{name}-course-frames"] = learned.snapshot_frames
     return arrays
 
 

@@ -41,6 +41,8 @@ class Position:
         metrics_sha256: its sum.
         spec_sha256: sum of the spec of the run.
         inputs_sha256: sum of what the program is given beside its state.
+        checkpoints: written so far, this one included (0 where an older version wrote it).
+        checkpoint_seconds: what those before this one took.
     """
 
     updates: int
@@ -49,6 +51,8 @@ class Position:
     metrics_sha256: str
     spec_sha256: str
     inputs_sha256: str
+    checkpoints: int = 0
+    checkpoint_seconds: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +108,7 @@ def read_checkpoint(path: Path, like: PyTree) -> Checkpoint:
     kept = {name: array for name, array in arrays.items() if name.startswith(KEPT)}
     advice = "go on with the version that began the run, or remove its folder and start it anew"
     return Checkpoint(
-        Position(**{field.name: header[field.name] for field in dataclasses.fields(Position)}),
+        Position(**{field.name: header[field.name] for field in dataclasses.fields(Position) if field.name in header}),
         unflatten(STATE, like, state, dtypes, path, advice),
         {name.removeprefix(KEPT): typed(array, dtypes[name]) for name, array in kept.items()},
     )

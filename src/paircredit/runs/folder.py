@@ -184,6 +184,8 @@ class RunWriter:
             metrics_sha256=self._metrics_sum.hexdigest(),
             spec_sha256=self._spec_sum,
             inputs_sha256=self._inputs,
+            checkpoints=self._checkpoints + 1,
+            checkpoint_seconds=round(self._checkpoint_seconds, 3),
         )
         write_checkpoint(self.path, Checkpoint(position, state, dict(kept or {})))
         self._checkpoints += 1
@@ -235,6 +237,9 @@ class RunWriter:
             raise PaircreditError(f"The run {self.path} is finished already.")
         self.resumed = self._newest(like)
         updates = self.resumed.position.updates if self.resumed else 0
+        if self.resumed:
+            position = self.resumed.position
+            self._checkpoints, self._checkpoint_seconds = position.checkpoints, position.checkpoint_seconds
         self._cut_metrics(self.resumed.position.metrics_bytes if self.resumed else 0)
         own = provenance()
         entry = {"time": _now(), "updates": updates}

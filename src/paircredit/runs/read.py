@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import io
 import json
@@ -88,7 +89,9 @@ class Run:
     def checked(self, name: str) -> bytes:
         """The content of a file, if it is what the manifest says it is; of an unfinished run, its metrics so far."""
         if not self.finished:
-            return self._so_far(name)
+            if name != METRICS:
+                raise PaircreditError(f"The run {self.path} has no {name} before it is finished.")
+            return self._lines_so_far
         path, expected = self.path / name, self.manifest["files"].get(name)
         if expected is None:
             raise PaircreditError(f"The run {self.path} has no {name}.")
@@ -100,11 +103,10 @@ class Run:
             )
         return content
 
-    def _so_far(self, name: str) -> bytes:
-        """The whole lines of the metrics; the last one may be about to be written."""
-        if name != METRICS:
-            raise PaircreditError(f"The run {self.path} has no {name} before it is finished.")
-        content = _content(self.path / name)
+    @functools.cached_property
+    def _lines_so_far(self) -> bytes:
+        """Of the metrics, without one that is about to be written; read once, so that all who look see the same."""
+        content = _content(self.path / METRICS)
         return content[: content.rfind(b"\n") + 1]
 
 
@@ -148,7 +150,8 @@ def find_runs(folder: Path, finished_only: bool = False, so_far: Collection[str]
     taken = {path: run for path, run in begun.items() if _has_something_to_tell(run, so_far)}
     left_out = begun.keys() - taken.keys() if finished_only else set()
     if len(left_out) == len(paths):
-        raise PaircreditError(f"Of {len(paths)} runs in {folder} none is finished.")
+        shown = ", or has metrics that can be shown" if so_far else ""
+        raise PaircreditError(f"Of {len(paths)} runs in {folder} none is finished{shown}.")
     return [taken.get(path) or read_run(path) for path in paths if path not in left_out]
 
 

@@ -207,7 +207,13 @@ class Group:
         began, worked, summaries = time.perf_counter(), time.thread_time(), []
         if self.pool is None:
             fresh = self._open(methods, state.learner, state.key)
-            known = dataclasses.replace(fresh, last_return=state.actors.last_return, ended=state.actors.ended)
+            # As behind an end: the first step is none of an episode, and nobody joins the games before and after.
+            known = dataclasses.replace(
+                fresh,
+                over=jnp.ones_like(fresh.over),
+                last_return=state.actors.last_return,
+                ended=state.actors.ended,
+            )
             state = dataclasses.replace(state, actors=known)
         for _ in range(updates):
             with self._counted("learning"):
