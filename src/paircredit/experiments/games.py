@@ -91,7 +91,7 @@ _ATARI = {
     "smoke": GamesScale(
         ("pong",), 1_600, 2, "paper", TINY | {"inner.episodes": 2}, {"most_frames": 240}, methods=METHODS
     ),
-    # Runs of few members fill the cores side by side (`--workers 4`) better than in groups of one member each.
+    # One group: runs of few members fill the cores side by side (`--workers 4`, docs/performance.md).
     "short": GamesScale(("pong", "breakout"), 8_000_000, 3, "paper", env_settings={"groups": 1}, methods=METHODS),
     "paper": GamesScale(tuple(GAMES), ATARI_FRAMES, 5, "paper"),
 }
