@@ -159,6 +159,7 @@ class TestWeights:
         assert found.status == "holds"
         assert "door 0.500 [0.500, 0.500] more than apples (0.70 against 0.20)" in found.measured
         assert "lags up to 5 weigh 0.700 [0.700, 0.700] more than lags from 30" in found.measured
+        assert "Not judged: apple rows weigh the door 0.30 (handcrafted 0.00), door rows 0.80" in found.measured
         assert "correlation with the handcrafted weights over all pairs 0." in found.measured
 
     @pytest.mark.parametrize("changes", [{"key_to_door": 0.1}, {"apple_to_apple_far": 0.9}])

@@ -23,7 +23,7 @@ from paircredit.analysis.key_to_door_results import (
     learning_rule,
     pick_setting,
 )
-from paircredit.analysis.key_to_door_weights import FAR, NEAR, block_means, learned_weights, likeness
+from paircredit.analysis.key_to_door_weights import FAR, NEAR, block_means, handcrafted, learned_weights, likeness
 from paircredit.analysis.shown import CORE, runs_of, title
 from paircredit.analysis.statistics import Interval, mean_interval, median_of_times
 from paircredit.analysis.verdicts import LEAST_SEEDS, Claim, Order, Status
@@ -195,7 +195,7 @@ def _weights_resemble(runs: Sequence[Run]) -> tuple[Status, str]:
     weights, lengths = learned[setting].weights, learned[setting].phases
     if len(weights) < LEAST_SEEDS:
         return "not judged", f"Meta-PWR has fewer than {LEAST_SEEDS} seeds at {setting.text()}; use more."
-    means = block_means(weights, lengths)
+    means, by_hand = block_means(weights, lengths), block_means(handcrafted(lengths)[None], lengths)
     far = means["apple → apple, far"]
     if np.isnan(far).any():
         return "not judged", f"The apple phase has {lengths.apple} steps; more than {FAR} are needed to see a discount."
@@ -206,9 +206,9 @@ def _weights_resemble(runs: Sequence[Run]) -> tuple[Status, str]:
         f"({means['key → door'].mean():.2f} against {means['key → apple'].mean():.2f}); in the apple phase lags up to "
         f"{NEAR} weigh {apples.text('.3f')} more than lags from {FAR} "
         f"({means['apple → apple, near'].mean():.2f} against {far.mean():.2f}). Not judged: apple rows weigh the door "
-        f"{means['apple → door'].mean():.2f} (handcrafted 0), door rows {means['door → door'].mean():.2f} "
-        f"(handcrafted 1); correlation with the handcrafted weights over all pairs "
-        f"{mean_interval(likeness(weights, lengths)).text('.2f')}."
+        f"{means['apple → door'].mean():.2f} (handcrafted {by_hand['apple → door'].mean():.2f}), door rows "
+        f"{means['door → door'].mean():.2f} (handcrafted {by_hand['door → door'].mean():.2f}); correlation with the "
+        f"handcrafted weights over all pairs {mean_interval(likeness(weights, lengths)).text('.2f')}."
     )
     return "holds" if key.low > 0 and apples.low > 0 else "fails", text
 
