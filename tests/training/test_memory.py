@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import jax
 import pytest
 
 from paircredit.envs import DagConfig, make_environment
+from paircredit.errors import NotEnoughMemoryError
 from paircredit.methods import A2C, InnerLoop, make_method, replace_dotted
 from paircredit.training import Plan, memory, train
 from tests.sentences import refused
@@ -121,6 +123,19 @@ def test_learners_that_cannot_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -
     ):
         memory.refuse_learners_too_large([method] * 1_000_000, env)
     memory.refuse_learners_too_large([method] * 100, env)
+
+
+def test_advice_about_batches_is_none_that_learners_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    env, method = make_environment("key-to-door"), make_method("a2c", env="key-to-door")
+    monkeypatch.setattr(memory, "_all_bytes", lambda: 8.0 * GIB)
+    with pytest.raises(NotEnoughMemoryError) as caught:
+        memory.refuse_batches_too_large([method] * 50_000, env)
+    found = re.search(r"lower M to ([\d,]+) or less", str(caught.value))
+    assert found is not None
+    most = int(found[1].replace(",", ""))
+    memory.refuse_learners_too_large([method] * most, env)
+    with refused("learners of M"):
+        memory.refuse_learners_too_large([method] * (most + 1), env)
 
 
 def test_arrays_of_the_host_count_too() -> None:

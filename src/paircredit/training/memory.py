@@ -60,8 +60,7 @@ def refuse_learners_too_large(methods: Sequence[Any], env: Environment) -> None:
     room, setting = _all_bytes(), getattr(methods[0], "setting_of_memory", None)
     if room is None or (setting is None and len(methods) <= _FEW):
         return
-    learner = jax.eval_shape(lambda key: methods[0].init(key, env), jax.random.key(0))
-    each = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(learner))
+    each = _learner_bytes(methods[0], env)
     members = len(methods) // shares(len(methods), jax.local_device_count())
     if members * each > room:
         most = int(room // each)
@@ -89,7 +88,14 @@ def refuse_batches_too_large(methods: Sequence[Any], env: Environment) -> None:
     members = len(methods) // shares(len(methods), jax.local_device_count())
     needed = float(members * methods[0].episodes * spec.horizon * _bytes_seen(spec.observation))
     if room is not None and needed > room:
-        raise NotEnoughMemoryError(_sentence(needed, members, methods[0].episodes, spec.horizon))
+        most = int(room // _learner_bytes(methods[0], env)) if members > _FEW else members
+        raise NotEnoughMemoryError(_sentence(needed, members, methods[0].episodes, spec.horizon, most))
+
+
+def _learner_bytes(method: Any, env: Environment) -> int:
+    """Of one member's learner."""
+    learner = jax.eval_shape(lambda key: method.init(key, env), jax.random.key(0))
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(learner))
 
 
 def _bytes_seen(observation: Any) -> int:
@@ -99,8 +105,16 @@ def _bytes_seen(observation: Any) -> int:
     return 4 * (observation.size if isinstance(observation, Vector) else 1)
 
 
-def _sentence(wanted: float | None, members: int, episodes: int, horizon: int) -> str:
-    """Each of the numbers, halved until it fits; what is needed grows at least in proportion to each."""
+def _sentence(wanted: float | None, members: int, episodes: int, horizon: int, most_members: int | None = None) -> str:
+    """Each of the numbers, halved until it fits; what is needed grows at least in proportion to each.
+
+    Args:
+        wanted: bytes, if known.
+        members: M.
+        episodes: B.
+        horizon: T.
+        most_members: whose learners fit, if known.
+    """
     free = _free_bytes()
     most = _all_bytes() if free is None else free
     halvings = 1
@@ -108,14 +122,15 @@ def _sentence(wanted: float | None, members: int, episodes: int, horizon: int) -
         halvings = max(1, math.ceil(math.log2(wanted / most)))
     size = f" take {wanted / 2**30:.1f} GiB in one piece, which is" if wanted is not None else " are"
     room = f" (it has {most / 2**30:.1f} GiB{' free' * (free is not None)})" if most is not None else ""
+    fewer = members >> halvings if most_members is None else min(members >> halvings, most_members)
     ways = [
-        f"{letter} to {number >> halvings} or less ({how})"
+        f"{letter} to {number:,} or less ({how})"
         for letter, number, how in (
-            ("M", members, "fewer seeds or variants in one run"),
-            ("B", episodes, "--method.inner.episodes"),
-            ("T", horizon, "a shorter environment"),
+            ("M", fewer, "fewer seeds or variants in one run"),
+            ("B", episodes >> halvings, "--method.inner.episodes"),
+            ("T", horizon >> halvings, "a shorter environment"),
         )
-        if number >> halvings
+        if number
     ]
     lower = " or ".join(ways) or f"M, B and T so that their product is {2**halvings} times smaller"
     return (
