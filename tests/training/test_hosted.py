@@ -160,6 +160,26 @@ def test_the_first_step_of_a_training_that_goes_on_is_none_of_an_episode():
     assert pieces[1].valid[..., 0].all(), "only once"
 
 
+def test_sequences_of_a2c_rr_do_not_go_on_in_the_episodes_behind_a_stop():
+    """The chain's episodes are longer than all pieces here: without a stop, a sequence grows by seven steps a piece."""
+    env = Theatre(InPieces(make_environment("bsuite/discounting_chain"), 7))
+    settings = {"inner.episodes": 3, "prediction.steps": 50, "prediction.capacity": 6, "prediction.warm_up": 10}
+    method = make_method("a2c-rr", "default", "bsuite/discounting_chain")
+    methods = [replace_dotted(method, settings, "a2c-rr")] * MEMBERS
+
+    def recordings(state):
+        return jax.device_get(state.learner.predictor.state.recordings)
+
+    first = train(methods, [env] * MEMBERS, range(MEMBERS), Plan(updates=1), 3)
+    assert (recordings(first).running == 21).all() and not recordings(first).books.stored.any()
+    whole = train(methods, [env] * MEMBERS, range(MEMBERS), Plan(updates=1), 5)
+    assert (recordings(whole).running == 35).all()
+    later = train(methods, [env] * MEMBERS, range(MEMBERS), Plan(updates=1), 5, go_on=(3, first))
+    # The piece of before the stop was not learned from yet; then its sequence is stored, and another one has six steps.
+    assert (recordings(later).running == 6).all()
+    assert (recordings(later).books.stored == 3).all() and (recordings(later).books.lengths[:, :3] == 28).all()
+
+
 def test_a_broken_emulator_stops_everybody_and_closes_all():
     closed = Stage.closed
     with pytest.raises(RuntimeError, match="the emulator broke"):

@@ -1,7 +1,7 @@
 """Runs on disk."""
 
 from paircredit.runs.folder import RunWriter, finished_already, make_folder, write_file
-from paircredit.runs.read import Run, find_runs, read_arrays, read_run, run_folders, unfinished_runs
+from paircredit.runs.read import Run, find_runs, read_arrays, read_run, run_folders
 
 __all__ = [
     "Run",
@@ -12,6 +12,5 @@ __all__ = [
     "read_arrays",
     "read_run",
     "run_folders",
-    "unfinished_runs",
     "write_file",
 ]

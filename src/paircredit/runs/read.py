@@ -132,8 +132,8 @@ def find_runs(folder: Path, finished_only: bool = False, so_far: Collection[str]
 
     Args:
         folder: where to look.
-        finished_only: leave out those of `unfinished_runs`.
-        so_far: roles of which even unfinished runs are taken, if they have not failed and have written metrics.
+        finished_only: leave out those that were stopped, have failed, or are still running.
+        so_far: roles of which such runs are taken all the same, if they have not failed and have written metrics.
 
     Raises:
         PaircreditError: there is none, or one of them cannot be read.
@@ -146,24 +146,19 @@ def find_runs(folder: Path, finished_only: bool = False, so_far: Collection[str]
             f"There are no runs in {folder}; make some with `paircredit reproduce` or `paircredit train`."
         )
     refuse_headless_runs(folder)
-    begun = {path: Run(path, read_manifest(path / MANIFEST)) for path in unfinished_runs(folder)}
-    taken = {path: run for path, run in begun.items() if _has_something_to_tell(run, so_far)}
-    left_out = begun.keys() - taken.keys() if finished_only else set()
-    if len(left_out) == len(paths):
+    found = [Run(path, read_manifest(path / MANIFEST)) for path in paths]
+    if finished_only:
+        found = [run for run in found if run.finished or _has_something_to_tell(run, so_far)]
+    if not found:
         shown = ", or has metrics that can be shown" if so_far else ""
         raise PaircreditError(f"Of {len(paths)} runs in {folder} none is finished{shown}.")
-    return [taken.get(path) or read_run(path) for path in paths if path not in left_out]
+    return [run if run.finished or _has_something_to_tell(run, so_far) else read_run(run.path) for run in found]
 
 
 def _has_something_to_tell(run: Run, roles: Collection[str]) -> bool:
     """Whether an unfinished run is of one of these roles, has not failed, and has written metrics."""
     role, status = run.spec.get("tags", {}).get("role"), run.manifest["status"]
     return role in roles and status != "failed" and (run.path / METRICS).exists() and bool(run.checked(METRICS))
-
-
-def unfinished_runs(folder: Path) -> list[Path]:
-    """The folders of all runs in or below a folder that were stopped, have failed, or are still running."""
-    return [path for path in run_folders(folder) if read_manifest(path / MANIFEST)["status"] != "finished"]
 
 
 def refuse_headless_runs(folder: Path) -> None:
