@@ -23,7 +23,7 @@ from paircredit.analysis.game_comparisons import (
     normalised_scores,
     shared_games,
 )
-from paircredit.analysis.game_results import GameCurves, all_games
+from paircredit.analysis.game_results import all_games
 from paircredit.analysis.game_suites import ATARI, HUMAN, HUMAN_2015, MINATAR
 from paircredit.analysis.statistics import Interval, bootstrap
 from paircredit.envs.atari.games import GAMES, Reference
@@ -191,21 +191,6 @@ class TestCurves:
     def test_an_unfinished_run_that_has_too_little_to_tell_is_left_out(self, tmp_path, rows):
         write_atari(tmp_path, "pong", "a2c", 1.0, stopped_after=rows)
         assert all_games(find_runs(tmp_path, so_far=["atari"]), ATARI) == {}
-
-    def test_scores_are_means_over_the_last_tenth(self):
-        curves = GameCurves("a2c", "pong", np.array([0]), np.arange(0.0, 101.0, 5.0), np.arange(20.0)[None])
-        np.testing.assert_allclose(curves.scores(), [18.5])
-        np.testing.assert_allclose(curves.scores(50.0), [9.0])
-        assert curves.scores(101.0) is None
-        late = dataclasses.replace(curves, edges=curves.edges[-2:], values=curves.values[:, -1:])
-        np.testing.assert_allclose(late.scores(), [19.0])
-        assert late.scores(50.0) is None
-
-    def test_parts_of_training_have_their_own_means(self):
-        curves = GameCurves("a2c", "pong", np.array([0]), np.array([10.0, 20.0, 40.0]), np.array([[1.0, 4.0]]))
-        np.testing.assert_allclose(curves.means(np.array([10.0, 30.0, 40.0])), [[2.5, 4.0]])
-        frames, values = curves.thinned(1)
-        assert frames.tolist() == [25.0] and values.tolist() == [[3.0]]
 
     def test_two_runs_of_the_same_are_refused(self, runs, tmp_path):
         write_atari(tmp_path, "pong", "a2c", 1.0)
