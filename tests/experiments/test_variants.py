@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,8 @@ from paircredit.experiments.progress import Silent
 from paircredit.experiments.spec import as_json, from_json
 from paircredit.experiments.training_run import run_training
 from paircredit.experiments.variants import variants_of
-from paircredit.runs import read_run
+from paircredit.figures import training_curves
+from paircredit.runs import RunWriter, find_runs, read_run
 from paircredit.training.loop import chunk_program
 from tests.sentences import refused
 
@@ -136,15 +136,24 @@ def test_the_command_line_tells_variants_apart(run_cli, tmp_path: Path) -> None:
     assert "Return over the last tenth, variant noisy, mean over 2 seeds" in out
 
 
-def test_a_return_that_nobody_knows_is_not_said_to_be_0(monkeypatch, capsys, tmp_path: Path) -> None:
+def test_a_return_that_nobody_knows_is_not_said_to_be_0(capsys, tmp_path: Path) -> None:
     """In pieces of episodes: one of two seeds has ended an episode, then none has."""
+    spec = dataclasses.replace(SPEC, updates=10, seeds=(3, 4))
     rows = [
-        {"update": 9, "seed": 3, "episode_return": 0.0, "ended_episodes": 0.0},
-        {"update": 9, "seed": 4, "episode_return": 7.0, "ended_episodes": 1.0},
+        {"member": member, "seed": seed, "update": 9, "frames": 90, "episode_return": own, "ended_episodes": ended}
+        for member, (seed, own, ended) in enumerate(((3, 0.0, 0.0), (4, 7.0, 1.0)))
     ]
-    for found in (rows, rows[:1]):
-        run = SimpleNamespace(metrics=lambda found=found: found)
-        monkeypatch.setattr("paircredit.runs.read_run", lambda out, run=run: run)
-        say_return(dataclasses.replace(SPEC, updates=10), tmp_path)
+    for name, found in (("one", rows), ("none", rows[:1])):
+        with RunWriter(tmp_path / name, "training", as_json(spec)) as writer:
+            writer.append(found)
+            writer.finish()
+        say_return(spec, tmp_path / name)
     first, _, second, _ = capsys.readouterr().out.splitlines()
     assert first.endswith("one seed: 7.000") and second.endswith("not known, no episode has ended")
+
+
+def test_what_is_printed_is_what_the_table_says(run_cli, tmp_path: Path) -> None:
+    """Also where recorded points do not begin with the last tenth."""
+    code, out, _ = run_cli("train", "dag", "a2c", "--env.depth", "4", "--frames", "1500", "--out", tmp_path / "mine")
+    (row,) = training_curves.table(find_runs(tmp_path)).rows
+    assert code == 0 and "{:.3f} [{:.3f}, {:.3f}]".format(*row[7:]) in out

@@ -16,6 +16,7 @@ from paircredit.runs import Run, RunWriter, find_runs
 from tests.bsuite_runs import write_regrets
 from tests.game_runs import write_game
 from tests.key_to_door_runs import weights, write_method
+from tests.own_runs import write_own
 
 TIMES = {
     "regular": (900.0, 500.0, 700.0),
@@ -153,4 +154,6 @@ def write_all(folder: Path) -> list[Run]:
     for suite, game in ((ATARI, "pong"), (ATARI, "breakout"), (MINATAR, "breakout")):
         for label, score in (("a2c", 10.0), ("meta-pwtd", 12.0)):
             write_game(folder / suite.role, suite, label, game, score)
+    learned = {"weights": example_weights(4, 3), "policy_logits": np.zeros((3, num_states(4), 2))}
+    write_own(folder / "own" / "mine", method="meta-pwr", env_settings={"depth": 4}, arrays=learned)
     return find_runs(folder)

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 import paircredit.figures
 from paircredit.analysis.key_to_door_results import METHODS, SEARCH, SEARCHES, SWITCHES
+from paircredit.analysis.own_runs import OWN
 from paircredit.analysis.shown import title
 from paircredit.analysis.statistics import mean_band, mean_interval, median_interval, median_of_times
 from paircredit.envs.dag import DagConfig, acting_states, num_states
@@ -76,6 +77,8 @@ def needs(name: str, run: Run) -> bool:
         return tags.get("role") == "bsuite" and (not name.startswith("bsuite-curves") or tags["domain"] == domain)
     if name.startswith(("atari-", "minatar-")):
         return tags.get("role") == name.partition("-")[0]
+    if name.startswith("training-"):
+        return tags.get("role") == OWN
     return {
         "umbrella-variance": run.kind == "umbrella-variance",
         "dag-episodes": tags.get("role") == "evaluation",

@@ -12,7 +12,7 @@ from paircredit.analysis.game_comparisons import comparisons, median_curves
 from paircredit.analysis.game_results import all_games
 from paircredit.analysis.game_suites import ATARI, MINATAR
 from paircredit.figures import game_bars, game_curves, to_svg
-from paircredit.figures.style import COLOURS
+from paircredit.figures.style import COLOURS, short
 from paircredit.report import digest
 from paircredit.runs import find_runs
 from tests.game_runs import write_game
@@ -108,7 +108,7 @@ def test_the_same_runs_give_the_same_picture(runs):
     "number, text", [(0.0, "0"), (-20.0, "−20"), (9_000.0, "9000"), (25_000.0, "25 k"), (1_500_000.0, "1.5 M")]
 )
 def test_numbers_on_small_axes_are_short(number, text):
-    assert game_curves.short(number) == text
+    assert short(number) == text
 
 
 def test_a_digest_keeps_every_member_and_the_curves(runs, tmp_path, monkeypatch):

@@ -24,7 +24,7 @@ class FiguresOptions:
     finished: bool = False
     """Leave out runs that are not finished, and name them; without it, one is enough to stop."""
     so_far: bool = False
-    """The same, but runs on Atari and MinAtar count as far as they got."""
+    """The same, but runs of `train` and on Atari and MinAtar count as far as they got."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ReportOptions:
     finished: bool = False
     """Leave out runs that are not finished, and name them; without it, one is enough to stop."""
     so_far: bool = False
-    """The same, but runs on Atari and MinAtar count as far as they got; claims are judged by finished ones alone."""
+    """The same, but runs of `train` and on Atari and MinAtar count as far as they got; claims go by finished ones."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,18 +62,19 @@ class DigestOptions:
     finished: bool = False
     """Leave out runs that are not finished, and name them; without it, one is enough to stop."""
     so_far: bool = False
-    """The same, but runs on Atari and MinAtar count as far as they got; claims are judged by finished ones alone."""
+    """The same, but runs of `train` and on Atari and MinAtar count as far as they got; claims go by finished ones."""
 
 
 def _runs(folder: Path, finished_only: bool, so_far: bool = False) -> list[Any]:
     """The runs of a folder; those that are left out, or count as far as they got, are named."""
     from paircredit.analysis.game_suites import SUITES
+    from paircredit.analysis.own_runs import OWN
     from paircredit.runs import find_runs, run_folders
 
     if finished_only and so_far:
         raise PaircreditError("--finished leaves out what --so-far would take; say one of them.")
     some_left_out = finished_only or so_far
-    runs = find_runs(folder, some_left_out, [suite.role for suite in SUITES] if so_far else [])
+    runs = find_runs(folder, some_left_out, [OWN, *(suite.role for suite in SUITES)] if so_far else [])
     taken = {run.path for run in runs}
     for text, paths in (
         ("Left out, because not finished", [path for path in run_folders(folder) if path not in taken]),

@@ -132,17 +132,14 @@ def resumable(folder: Path) -> Iterator[None]:
 
 def say_return(spec: Any, out: Path) -> int:
     """Print what a training ended with, and where it is."""
+    from paircredit.analysis.recorded import last_returns
     from paircredit.analysis.statistics import mean_interval
     from paircredit.experiments.variants import variants_of
     from paircredit.runs import read_run
 
-    rows = read_run(out).metrics()
-    late = [row for row in rows if row["update"] >= 0.9 * spec.updates or row["update"] == rows[-1]["update"]]
+    returns = last_returns(read_run(out))
     for variant in variants_of(spec):
-        own = [row for row in late if all(row[name] == value for name, value in variant.labels.items())]
-        own = [row for row in own if row.get("ended_episodes", 1) > 0]  # before, nobody knows a return
-        by_seed = [[row["episode_return"] for row in own if row["seed"] == seed] for seed in variant.seeds]
-        means = np.array([np.mean(returns) for returns in by_seed if returns])
+        means = np.array([value for row, value in returns if row.items() >= variant.labels.items()])
         whose = "".join(f", {name} {value}" for name, value in variant.labels.items())
         if len(means) == 0:
             print(f"Return over the last tenth{whose}: not known, no episode has ended")

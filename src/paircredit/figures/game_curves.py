@@ -13,7 +13,7 @@ from paircredit.analysis.game_results import GameCurves, all_games, method_label
 from paircredit.analysis.game_suites import Suite, name_of
 from paircredit.analysis.shown import title
 from paircredit.analysis.statistics import mean_band
-from paircredit.figures.style import QUIET, Look, legend_above, looks, styled
+from paircredit.figures.style import QUIET, Look, legend_above, looks, short, styled
 from paircredit.runs.read import Run
 
 MOST_POINTS = 60
@@ -62,11 +62,3 @@ def _finish(axes: Axes, text: str) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda x, _: short(x)))
     axes.set_title(text, fontsize=11)
     axes.grid()
-
-
-def short(number: float) -> str:
-    """A number for an axis with little room."""
-    text = (
-        f"{number / 1e6:g} M" if abs(number) >= 1e6 else f"{number / 1e3:g} k" if abs(number) >= 1e4 else f"{number:g}"
-    )
-    return text.replace("-", "−")

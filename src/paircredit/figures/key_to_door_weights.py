@@ -10,22 +10,18 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from paircredit.analysis.key_to_door_results import pick_setting
 from paircredit.analysis.key_to_door_weights import LearnedWeights, Phases, handcrafted, learned_weights
 from paircredit.analysis.shown import title
+from paircredit.figures.pair_picture import colour_bar, later, show_pairs
 from paircredit.figures.style import QUIET, styled
 from paircredit.runs.read import Run
 
-_COLOURMAP = "viridis"
 _MOST_SNAPSHOTS = 10
-_LEAST = 1e-6
-"""A largest weight below this one is not made bright."""
 _NAMES = ("key", "apples", "door")
-_OF_ERRORS = ("meta-pwtd",)
+OF_ERRORS = ("meta-pwtd",)
 """Methods that weigh TD errors instead of rewards."""
 
 
@@ -39,7 +35,7 @@ def draw(runs: Sequence[Run]) -> Figure | None:
     panels = [("Handcrafted", handcrafted(lengths), "reward")]
     for entry in found:
         name = f"{title(entry.label)}, {_seeds(entry.weights)}"
-        panels.append((name, entry.weights.mean(axis=0), "TD error" if entry.label in _OF_ERRORS else "reward"))
+        panels.append((name, entry.weights.mean(axis=0), "TD error" if entry.label in OF_ERRORS else "reward"))
     figure = Figure(figsize=(3.5 * len(panels) + 0.9, 4.15), layout="constrained")
     axes_of = figure.subplots(1, len(panels), squeeze=False)[0]
     for axes, (name, matrix, weighed) in zip(axes_of, panels, strict=True):
@@ -47,7 +43,7 @@ def draw(runs: Sequence[Run]) -> Figure | None:
         axes.set_title(name, pad=20)
         axes.set_xlabel(f"step of the {weighed}")
     axes_of[0].set_ylabel("step of the action")
-    _colour_bar(figure, list(axes_of))
+    colour_bar(figure, list(axes_of))
     figure.suptitle(f"learned at {found[0].setting.text()}", fontsize=11, color="#555555")
     return figure
 
@@ -70,7 +66,7 @@ def draw_over_time(runs: Sequence[Run], label: str = "meta-pwr") -> Figure | Non
         axes.set_title(f"{frames[index] / 1e6:.3g} M frames", fontsize=11)
     for axes in panels.flat[len(chosen) :]:
         axes.set_visible(False)
-    _colour_bar(figure, list(panels.flat))
+    colour_bar(figure, list(panels.flat))
     name = f"{title(label)} at {entry.setting.text()}, {_seeds(entry.weights)}"
     figure.suptitle(name, fontsize=11, color="#555555")
     return figure
@@ -85,20 +81,13 @@ def show(axes: Axes, weights: np.ndarray, lengths: Phases, *, small: bool = Fals
         lengths: of the phases, whose boundaries are drawn.
         small: without names and numbers of the phases.
     """
-    below = np.tril(np.ones(weights.shape, dtype=bool), -1)
-    masked = np.ma.masked_array(weights, mask=below)
-    largest = float(masked.max())
-    axes.imshow(masked / max(largest, _LEAST), cmap=_COLOURMAP, vmin=0, vmax=1, interpolation="none", aspect="equal")
+    show_pairs(axes, later(weights))
     edges = (0, lengths.key, lengths.door_start, lengths.steps)
     for edge in edges[1:-1]:
         axes.axvline(edge - 0.5, color="white", linewidth=2.2)
         axes.axhline(edge - 0.5, color="white", linewidth=2.2)
         axes.axvline(edge - 0.5, color=QUIET, linewidth=0.7)
         axes.axhline(edge - 0.5, color=QUIET, linewidth=0.7)
-    for spine in axes.spines.values():
-        spine.set(visible=True, linewidth=0.6, color=QUIET)
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-    axes.text(0.03, 0.04, f"largest {largest:.2g}", transform=axes.transAxes, fontsize=9, color="#555555", bbox=box)
     if small:
         axes.set(xticks=[], yticks=[])
         return
@@ -126,13 +115,3 @@ def _of_one_setting(runs: Sequence[Run]) -> list[LearnedWeights]:
 
 def _seeds(weights: np.ndarray) -> str:
     return "one seed" if len(weights) == 1 else f"mean of {len(weights)} seeds"
-
-
-def _colour_bar(figure: Figure, panels: list[Axes]) -> None:
-    figure.colorbar(
-        ScalarMappable(Normalize(0, 1), _COLOURMAP),
-        ax=panels,
-        label="weight, as part of the largest",
-        pad=0.02,
-        aspect=28,
-    )

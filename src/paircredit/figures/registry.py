@@ -25,6 +25,8 @@ from paircredit.figures import (
     key_to_door_switches,
     key_to_door_weights,
     masked_values,
+    training_curves,
+    training_weights,
     umbrella_variance,
 )
 from paircredit.runs.read import Run
@@ -273,5 +275,22 @@ FIGURES: tuple[FigureSpec, ...] = (
         "A panel per game: the return of whole games, the last one of each actor, against frames, of which a step has "
         "one. " + _GAME_CURVES_CAPTION + "The paper does not have these games.",
         partial(game_curves.draw, suite=MINATAR),
+    ),
+    FigureSpec(
+        "training-curves",
+        "Own runs: learning curves",
+        "What runs of `paircredit train` recorded in the course of training, against frames: a panel per environment "
+        "and quantity, a curve per run. Lines are means over seeds, bands are 95 % bootstrap intervals of the mean. "
+        "Runs of the same method are told apart by their folders. They are no part of the paper's experiments.",
+        training_curves.draw,
+    ),
+    FigureSpec(
+        "training-weights",
+        "Own runs: pair weights",
+        "Each cell is the weight with which what arrives in the state (or at the step) of the column counts for an "
+        "action in the state (or at the step) of the row, at the end of training. Steps are of the episodes or pieces "
+        "of the last batch, over which the weights of networks are averaged. The paper shows such pictures of its DAG "
+        "and of Key-to-Door.",
+        training_weights.draw,
     ),
 )

@@ -34,8 +34,8 @@ def save_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
             paths.append(folder / name)
         if not paths:
             raise PaircreditError(
-                "There is no figure of any of these runs: figures are of experiments that `paircredit reproduce` has "
-                "made, and of games only where some have ended."
+                "There is no figure of any of these runs: they are too short, no game has ended in them, or they are "
+                "of neither `paircredit train` nor `paircredit reproduce`."
             )
     except PaircreditError:
         for path in paths:

@@ -93,9 +93,9 @@ def looks(labels: Sequence[str]) -> dict[str, Look]:
     """
     found = {label: Look(COLOURS[label], MARKERS[label], LINES[label]) for label in labels if label in COLOURS}
     for number, label in enumerate(label for label in labels if label not in COLOURS):
-        place = number % len(_SPARE_COLOURS)
-        line = {"linestyle": _SPARE_DASHES[place], "linewidth": 1.7}
-        found[label] = Look(_SPARE_COLOURS[place], _SPARE_MARKERS[place], line)
+        rounds, place = divmod(number, len(_SPARE_COLOURS))
+        dashes = _SPARE_DASHES[(place + rounds) % len(_SPARE_DASHES)]  # in every round another one for a colour
+        found[label] = Look(_SPARE_COLOURS[place], _SPARE_MARKERS[place], {"linestyle": dashes, "linewidth": 1.7})
     return found
 
 
@@ -119,3 +119,11 @@ def _legend_width(names: Sequence[str], columns: int) -> float:
     """Inches that a legend takes: line, gaps, and the letters of the longest name in every column."""
     split = np.array_split(np.array(names), columns)
     return sum(0.85 + 0.085 * max(len(name) for name in column) for column in split)
+
+
+def short(number: float) -> str:
+    """A number for an axis with little room."""
+    text = (
+        f"{number / 1e6:g} M" if abs(number) >= 1e6 else f"{number / 1e3:g} k" if abs(number) >= 1e4 else f"{number:g}"
+    )
+    return text.replace("-", "−")
