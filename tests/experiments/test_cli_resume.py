@@ -139,6 +139,15 @@ class TestARun:
                 f"is not finished (it was stopped or is still running); go on with `paircredit resume {stopped}`" in err
             )
 
+    def test_it_can_be_looked_at_and_goes_on_all_the_same(self, run_cli: Callable, stopped: Path) -> None:
+        code, out, err = run_cli("figures", stopped, "--so-far")
+        assert code == 0, err
+        assert "Not finished, and looked at as far as they got: run." in err
+        assert str(stopped / "figures" / "training-curves.png") in out and "training-weights" not in out
+        assert run_cli("resume", stopped)[0] == 0
+        code, out, _ = run_cli("figures", stopped, "--out", stopped.parent / "figures")
+        assert code == 0 and "training-curves.png" in out
+
     def test_readers_leave_out_what_is_not_finished_if_they_are_told_so(
         self, run_cli: Callable, stopped: Path, tmp_path: Path
     ) -> None:

@@ -81,7 +81,8 @@ def _runs(folder: Path, finished_only: bool, so_far: bool = False) -> list[Any]:
         ("Not finished, and looked at as far as they got", [run.path for run in runs if not run.finished]),
     ):
         if paths:
-            print(f"{text}: {', '.join(str(path.relative_to(folder)) for path in paths)}.", file=sys.stderr)
+            names = (path.resolve().name if path == folder else str(path.relative_to(folder)) for path in paths)
+            print(f"{text}: {', '.join(names)}.", file=sys.stderr)
     return runs
 
 

@@ -279,7 +279,7 @@ FIGURES: tuple[FigureSpec, ...] = (
     FigureSpec(
         "training-curves",
         "Own runs: learning curves",
-        "What runs of `paircredit train` recorded in the course of training, against frames: a panel per environment "
+        "What runs of paircredit train recorded in the course of training, against frames: a panel per environment "
         "and quantity, a curve per run. Lines are means over seeds, bands are 95 % bootstrap intervals of the mean. "
         "Runs of the same method are told apart by their folders. They are no part of the paper's experiments.",
         training_curves.draw,

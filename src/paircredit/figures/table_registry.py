@@ -155,7 +155,7 @@ TABLES: tuple[TableSpec, ...] = (
     TableSpec(
         "training-runs",
         "Own runs: returns",
-        "Mean returns over the last tenth of the training of every run of `paircredit train`, with 95 % bootstrap "
+        "Mean returns over the last tenth of the training of every run of paircredit train, with 95 % bootstrap "
         "intervals over seeds where there are several. Settings are those of the method that differ from the preset.",
         training_curves.table,
     ),
