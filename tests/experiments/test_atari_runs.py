@@ -8,9 +8,10 @@ import sys
 import numpy as np
 import pytest
 
+from paircredit.analysis.own_runs import own_runs
 from paircredit.experiments import training_run
 from paircredit.experiments.training_run import NEW_GAMES
-from paircredit.runs import read_run
+from paircredit.runs import find_runs, read_run
 from paircredit.runs.checkpoint import checkpoint_files
 
 SETTINGS = ("--env.size", 40, "--env.steps", 5, "--method.inner.episodes", 2)
@@ -100,3 +101,14 @@ def test_without_the_extra_one_sentence_says_which_to_install(run_cli, monkeypat
 def test_methods_that_need_whole_episodes_are_refused(run_cli, tmp_path, method):
     code, _, err = run_cli("train", "atari/pong", method, "--out", tmp_path / "run")
     assert code == 2 and "needs whole episodes" in err and not (tmp_path / "run").exists()
+
+
+def test_a_game_that_only_the_emulator_knows_is_called_by_its_own_name(run_cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ("train", "atari/pong", "a2c", "--env.game", "pitfall", *TRAIN[3:-1], 80)
+    code, said, err = run_cli(*words)
+    assert code == 0, err
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.startswith("atari-pitfall-a2c-") and str(folder.relative_to(tmp_path)) in said
+    (own,) = own_runs(find_runs(folder))
+    assert own.place == "atari/pitfall"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from paircredit.analysis.recorded import RETURN, Recorded, recorded
-from paircredit.analysis.shown import LABELS, runs_of
+from paircredit.analysis.shown import LABELS, environment_name, runs_of
 from paircredit.runs.read import Run, read_run
 
 OWN = "train"
@@ -45,7 +45,8 @@ def own_runs(runs: Sequence[Run]) -> list[OwnRun]:
     found = runs_of(runs, OWN)
     if not found:
         return []
-    places = _places([(run.spec["env"], run.spec["env_settings"]) for run in found])
+    settings = [run.spec["env_settings"] for run in found]
+    places = _places([(environment_name(run.spec["env"], own), own) for run, own in zip(found, settings, strict=True)])
     kinds = [(place, run.spec["method"]) for place, run in zip(places, found, strict=True)]
     folders = _short_names([run.path for run in found])
     named = [

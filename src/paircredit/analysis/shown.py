@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from paircredit.runs.read import Run
 
@@ -42,3 +43,9 @@ def runs_of(runs: Sequence[Run], role: str) -> list[Run]:
 def in_order(labels: set[str]) -> list[str]:
     """Labels of methods in the order in which they are shown."""
     return [label for label in LABELS if label in labels] + sorted(labels.difference(LABELS))
+
+
+def environment_name(env: str, settings: Mapping[str, Any]) -> str:
+    """What an environment is called: its name, but that of the game where a setting names another one."""
+    suite, slash, game = env.partition("/")
+    return f"{suite}/{settings.get('game', game)}" if slash else env

@@ -49,6 +49,7 @@ class TrainOptions:
 
 def run(words: list[str]) -> int:
     """The command."""
+    from paircredit.analysis.shown import environment_name
     from paircredit.envs import environment_config
     from paircredit.experiments.spec import TrainingSpec
     from paircredit.methods import make_method, preset_environment, preset_training
@@ -90,7 +91,8 @@ def run(words: list[str]) -> int:
     refuse_another_game(env_name, getattr(options.env, "game", None), f"paircredit train {{}} {method_name}")
     batches = 1 if options.protocol == "online" else options.inner_updates + 1
     per_update = options.method.inner.episodes * batches * env.spec.horizon * env.spec.frames_per_step
-    run_name = f"{env_name}-{method_name}-{time.strftime('%Y%m%d-%H%M%S')}".replace("/", "-")
+    told = environment_name(env_name, dataclasses.asdict(options.env))
+    run_name = f"{told}-{method_name}-{time.strftime('%Y%m%d-%H%M%S')}".replace("/", "-")
     out = options.out or Path("runs") / run_name
     spec = TrainingSpec(
         name=out.name,
