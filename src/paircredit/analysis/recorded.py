@@ -78,7 +78,7 @@ def recorded(run: Run, quantities: Sequence[str] | None = None) -> dict[str, Rec
     members: dict[int, list[dict[str, Any]]] = {}
     for row in run.metrics():
         if quantities is None and isinstance(row, dict):
-            quantities = [name for name in row if name not in _NO_QUANTITIES]
+            quantities = [name for name in row if name not in _NO_QUANTITIES and isinstance(row[name], float)]
         if not isinstance(row, dict) or not row.keys() >= {*_PLACES, *(quantities or ())}:
             raise PaircreditError(
                 f"The metrics of {run.path} hold a line that is no row of a training: {str(row)[:80]}."

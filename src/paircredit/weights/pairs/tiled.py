@@ -3,6 +3,9 @@
 The forward pass keeps two numbers per channel. The backward pass computes the pairs again, twice: once for the sums
 that the normalisation's derivative needs, once for the derivatives of rows, columns and lags. The variance takes a pass
 of its own after the mean: in one pass float32 would lose three digits of the gradient.
+
+On a CPU the sums of the backward pass are products of matrices: a compiler for CPUs computes a sum over pairs one
+channel at a time, and what is summed once more for each of them, which takes five times as long.
 """
 
 from __future__ import annotations
@@ -108,28 +111,27 @@ def _backward(tile: int, kept: tuple, cotangent: Float[Array, "T T"]) -> tuple[P
 
     def channel_sums(total: list[Array], own: _Tile) -> tuple[list[Array], None]:
         x = (pairs.fused(own) - mean) / deviation
-        y = p.scale * x + p.shift
-        dz = jnp.where(pairs.mask(own), own.cotangent[..., None], 0.0)
-        through = jnp.where(y > 0, dz, 0.0)
-        parts = (through, through * x, dz * jax.nn.relu(y))
-        return [t + jnp.sum(part, axis=(0, 1)) for t, part in zip(total, parts, strict=True)], None
+        dz = jnp.where(pairs.mask(own)[..., 0], own.cotangent, 0.0)
+        active = (p.scale * x + p.shift > 0).astype(x.dtype)
+        return [t + _summed(part, "rt", dz, "d") for t, part in zip(total, (active, active * x), strict=True)], None
 
-    (plain, with_x, d_out), _ = jax.lax.scan(channel_sums, [zero, zero, zero], tiles)
+    (plain, with_x), _ = jax.lax.scan(channel_sums, [zero, zero], tiles)
     factor = p.scale * p.out / deviation
 
     def embeddings(total: tuple[Array, Array], own: _Tile) -> tuple[tuple[Array, Array], Array]:
         d_columns, d_lags = total
-        lags, columns, rows = pairs.lags_of(own), p.columns[None, :], own.rows[:, None]
-        x = (rows * columns * lags - mean) / deviation
+        lags, met = pairs.lags_of(own), own.rows[:, None] * p.columns[None, :]
+        x = (met * lags - mean) / deviation
         dz = jnp.where(p.scale * x + p.shift > 0, own.cotangent[..., None], 0.0)
         d_fused = jnp.where(pairs.mask(own), factor * (dz - plain / count - x * (with_x / count)), 0.0)
-        diagonals = _sum_along_diagonals(d_fused * rows * columns)
+        diagonals = _sum_along_diagonals(d_fused * met)
         place = pairs.steps - own.first
         d_lags = jax.lax.dynamic_update_slice_in_dim(
             d_lags, jax.lax.dynamic_slice_in_dim(d_lags, place, diagonals.shape[0]) + diagonals, place, 0
         )
-        d_columns = d_columns + jnp.sum(d_fused * rows * lags, axis=0)
-        return (d_columns, d_lags), jnp.sum(d_fused * columns * lags, axis=1)
+        d_product = d_fused * lags
+        d_columns = d_columns + _summed(d_product, "rd", own.rows, "td")
+        return (d_columns, d_lags), _summed(d_product, "td", p.columns, "rd")
 
     lag_sums = jnp.zeros((pairs.zero_lag + pairs.steps + 1, p.lags.shape[1]), dtype=p.lags.dtype)
     (d_columns, d_lags), d_rows = jax.lax.scan(embeddings, (jnp.zeros_like(p.columns), lag_sums), tiles)
@@ -139,7 +141,7 @@ def _backward(tile: int, kept: tuple, cotangent: Float[Array, "T T"]) -> tuple[P
         lags=d_lags[pairs.zero_lag : pairs.zero_lag + pairs.steps],
         scale=p.out * with_x,
         shift=p.out * plain,
-        out=d_out,
+        out=p.scale * with_x + p.shift * plain,
     )
     return gradient, np.zeros(valid.shape, dtype=jax.dtypes.float0)
 
@@ -157,3 +159,21 @@ def _sum_along_diagonals(x: Float[Array, "R T D"]) -> Float[Array, "lags D"]:
     wide = jnp.pad(x[::-1], ((0, 0), (0, tile), (0, 0)))
     flat = wide.reshape(tile * (steps + tile), channels)[: tile * (steps + tile - 1)]
     return jnp.sum(flat.reshape(tile, steps + tile - 1, channels), axis=0)
+
+
+def _summed(x: Float[Array, "R T D"], axes: str, factors: Float[Array, "..."], kept: str) -> Float[Array, "..."]:
+    """The sum of x times factors over those of its axes r, t and d that are not kept.
+
+    Args:
+        x: a number for every pair and channel of a tile.
+        axes: names of the axes of the factors.
+        factors: what x is multiplied by.
+        kept: names of the axes of the result.
+    """
+
+    def as_sum(x: Array, factors: Array) -> Array:
+        spread = factors[tuple(slice(None) if name in axes else None for name in "rtd")]
+        return jnp.sum(x * spread, axis=tuple(place for place, name in enumerate("rtd") if name not in kept))
+
+    as_product = partial(jnp.einsum, f"rtd,{axes}->{kept}", precision=jax.lax.Precision.HIGHEST)
+    return jax.lax.platform_dependent(x, factors, cpu=as_product, default=as_sum)
