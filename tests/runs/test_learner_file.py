@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,14 @@ def make(path: Path, operation: float = np.inf) -> list[str]:
             pass
     gc.collect()
     return seen
+
+
+@pytest.fixture(autouse=True)
+def quick_collections() -> Iterator[None]:
+    """What is there already need not be looked at again after every kill: with other tests before, that is a lot."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture
