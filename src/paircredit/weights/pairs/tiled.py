@@ -5,7 +5,7 @@ that the normalisation's derivative needs, once for the derivatives of rows, col
 of its own after the mean: in one pass float32 would lose three digits of the gradient.
 
 On a CPU the sums of the backward pass are products of matrices: a compiler for CPUs computes a sum over pairs one
-channel at a time, and what is summed once more for each of them, which takes five times as long.
+channel at a time, and what is summed once more for each of them, which takes several times as long.
 """
 
 from __future__ import annotations
