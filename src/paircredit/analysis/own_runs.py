@@ -32,7 +32,7 @@ class OwnRun:
     place: str
     label: str
 
-    @property
+    @functools.cached_property
     def curves(self) -> dict[str, Recorded]:
         """What it recorded, by quantity, the return first; empty where it recorded too little."""
         found = _read(self.run.path, self.run.manifest["sha256"]) if self.run.finished else recorded(self.run)

@@ -32,8 +32,8 @@ def draw(runs: Sequence[Run]) -> Figure | None:
         (own.place, name) for own in shown for name, curves in own.curves.items() if name == RETURN or _moves(curves)
     )
     one_place = len({place for place, _ in panels}) == 1
-    columns = min(len(panels), _MOST_COLUMNS) if len(panels) <= _MOST_COLUMNS else math.ceil(len(panels) ** 0.5)
-    columns = min(columns, _MOST_COLUMNS)
+    in_a_square = min(math.ceil(len(panels) ** 0.5), _MOST_COLUMNS)
+    columns = len(panels) if len(panels) <= _MOST_COLUMNS else in_a_square
     rows = math.ceil(len(panels) / columns)
     figure = Figure(figsize=(max(3.3 * columns + 0.4, 6.4), 2.7 * rows + 0.9), layout="constrained")
     axes_of = list(figure.subplots(rows, columns, squeeze=False).flat)
