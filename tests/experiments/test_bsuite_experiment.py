@@ -18,8 +18,8 @@ from paircredit.experiments.bsuite import BASELINES, METHODS
 from paircredit.experiments.training_run import row_edges
 from paircredit.experiments.variants import variants_of
 from paircredit.methods.registry import make_method
-from paircredit.methods.settings import replace_dotted
 from paircredit.runs import find_runs
+from paircredit.settings import replace_dotted
 from tests.bsuite_runs import write_episodes, write_regrets
 from tests.envs.bsuite.original import bsuite_module
 from tests.sentences import refused

@@ -20,9 +20,9 @@ from paircredit.experiments.learners import first_settings, load_learner
 from paircredit.experiments.progress import Silent
 from paircredit.experiments.spec import as_json
 from paircredit.figures.episode import Episode, animation, frame
-from paircredit.methods.inner_loop import Trained
-from paircredit.methods.settings import replace_dotted
+from paircredit.methods.loops import Trained
 from paircredit.runs import RunWriter, read_run
+from paircredit.settings import replace_dotted
 from tests.sentences import refused
 
 TINY = {"network.filters": (2, 2), "network.picture_width": 4, "network.trunk": (4, 4), "inner.episodes": 2}

@@ -20,7 +20,7 @@ from paircredit.envs import make_environment
 from paircredit.envs.bsuite import CatchConfig
 from paircredit.envs.pieces import InPieces
 from paircredit.methods import make_method
-from paircredit.methods.settings import replace_dotted
+from paircredit.settings import replace_dotted
 from paircredit.training import Plan, train
 from tests.training.theatre import Theatre
 

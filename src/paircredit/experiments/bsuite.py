@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from paircredit.envs.bsuite import DOMAINS
 from paircredit.experiments.spec import Experiment, TrainingSpec, pick_scale
 from paircredit.methods.registry import make_method
-from paircredit.methods.settings import replace_dotted
+from paircredit.settings import fields_of, replace_dotted
 
 METHODS = ("a2c", "meta-pwtd", "meta-pwr")
 BASELINES = ("rgm", "a2c-rr", "meta-lambda")
@@ -172,7 +172,7 @@ def _experiment(
 
 def _known(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Those settings whose fields the method has."""
-    fields = {field.name for field in dataclasses.fields(make_method(method))}  # type: ignore[arg-type]
+    fields = fields_of(make_method(method))
     return {name: value for name, value in settings.items() if name.partition(".")[0] in fields}
 
 

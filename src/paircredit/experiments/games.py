@@ -12,7 +12,7 @@ from paircredit.envs.atari import GAMES
 from paircredit.envs.registry import environment_config
 from paircredit.experiments.spec import Experiment, TrainingSpec, pick_scale
 from paircredit.methods.registry import make_method
-from paircredit.methods.settings import replace_dotted
+from paircredit.settings import replace_dotted
 
 METHODS = ("a2c", "meta-pwtd")
 BASELINES = ("a2c-rr",)

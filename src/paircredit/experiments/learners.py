@@ -13,11 +13,11 @@ from paircredit.envs.protocol import Environment
 from paircredit.envs.registry import make_environment
 from paircredit.experiments.spec import TrainingSpec
 from paircredit.experiments.variants import variants_of
-from paircredit.methods.inner_loop import Trained
+from paircredit.methods.loops import Trained
 from paircredit.methods.protocol import Method
 from paircredit.methods.registry import make_method
-from paircredit.methods.settings import replace_dotted
 from paircredit.runs.read import Run
+from paircredit.settings import replace_dotted
 from paircredit.types import PyTree
 
 
