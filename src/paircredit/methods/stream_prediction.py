@@ -20,7 +20,7 @@ from paircredit.methods.inner_loop import Trained
 from paircredit.methods.recording import Recordings
 from paircredit.methods.return_prediction import JUDGED, ReturnPrediction
 from paircredit.networks import NetworkSpec
-from paircredit.networks.redistribution import ReturnPredictor
+from paircredit.networks.return_predictor import ReturnPredictor
 from paircredit.types import PyTree, Trajectory
 
 

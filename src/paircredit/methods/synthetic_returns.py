@@ -19,7 +19,7 @@ from paircredit.methods.credit import Credit
 from paircredit.methods.inner_loop import InnerLoop, Trained
 from paircredit.methods.policy_gradient import mean_over_valid, over_steps
 from paircredit.networks import NetworkSpec, contribution_for, policy_for, value_for
-from paircredit.networks.contribution import Contribution
+from paircredit.networks.state_functions import Contribution
 from paircredit.types import Trajectory
 from paircredit.weights import exponential_weights
 

@@ -22,8 +22,8 @@ from paircredit.methods.memory_losses import (
 )
 from paircredit.methods.policy_gradient import over_steps
 from paircredit.networks import MemorySpec, NetworkSpec, ReconstructiveMemory
-from paircredit.networks.build import refuse_sharing
 from paircredit.networks.reconstructive_memory import RecurrentState, Thought
+from paircredit.networks.state_functions import refuse_sharing
 from paircredit.types import PyTree, Trajectory
 from paircredit.weights import exponential_weights
 

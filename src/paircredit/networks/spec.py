@@ -1,4 +1,4 @@
-"""How large the networks are, and what about them is open."""
+"""Sizes of the networks, and the choices about them that the paper leaves open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Precision = Literal["auto", "float32", "bfloat16"]
 
 
 def dtype_between_layers(precision: Precision, parameters: jnp.dtype) -> jnp.dtype:
-    """The type of the numbers between layers, given that of the parameters."""
+    """The type of the numbers between layers, given the type of the parameters."""
     low = precision == "bfloat16" or (precision == "auto" and jax.default_backend() == "gpu")
     return jnp.dtype(jnp.bfloat16) if low else parameters
 
@@ -27,15 +27,15 @@ class NetworkSpec:
     filters: tuple[int, int] = (16, 32)
     """Filters of the two 3×3 convolutions (paper, KtD appendix)."""
     picture_width: int = 512
-    """Units of the dense layer behind the convolutions (paper, KtD appendix)."""
+    """Units of the dense layer after the convolutions (paper, KtD appendix)."""
     trunk: tuple[int, int] = (512, 256)
-    """Units of the two dense layers behind the flags, or of the two there are for vectors (paper, KtD appendix)."""
+    """Units of the two dense layers after the flags, or of the two layers for vectors (paper, KtD appendix)."""
     shared: bool = False
     """One perception module for policy and value, trained by one optimiser (paper, on Atari); A2C, A2C-RR and Meta-PWTD
     can."""
     pair_perception: PairPerception = "auto"
-    """Whether the pair network sees what the value network's perception module makes of states, without gradient, or
-    has its own: `shared` for pictures, `own` for vectors (paper, KtD and bsuite appendices), or by name."""
+    """Whether the pair network sees the features of the value network, without gradient, or has a perception module
+    of its own: `shared` for pictures, `own` for vectors (paper, KtD and bsuite appendices), or by name."""
     pair_width: int = 256
     """Channels of the pair network (paper, KtD appendix)."""
     lag: LagEncoding = "one-hot"

@@ -9,7 +9,7 @@ from jaxtyping import Array, Key
 
 from paircredit.envs.protocol import Discrete, EnvSpec, Vector
 from paircredit.errors import unknown_name
-from paircredit.networks.senses import perception_of
+from paircredit.networks.perception import perception_of
 from paircredit.networks.spec import NetworkSpec
 from paircredit.weights.network import PairNetwork
 from paircredit.weights.tabular import SigmoidTable

@@ -11,8 +11,8 @@ from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import EnvSpec
 from paircredit.errors import unknown_name
-from paircredit.networks.build import perception_for
 from paircredit.networks.layers import Dense
+from paircredit.networks.perception import perception_of
 from paircredit.networks.spec import NetworkSpec
 from paircredit.networks.transformer import Transformer, TransformerSpec
 from paircredit.types import Trajectory
@@ -64,7 +64,7 @@ class ReturnGenerator(eqx.Module):
         project = Dense.random(keys[1], features + spec.num_actions + 1, transformer.width)
         last = Dense.random(keys[3], transformer.width, 1, scale)
         return cls(
-            perception=perception_for(keys[0], spec, network),
+            perception=perception_of(keys[0], spec.observation, network),
             project=Dense(project.weight[:features], project.bias),
             beside=project.weight[features:],
             transformer=Transformer.random(keys[2], spec.horizon + 1, transformer),
