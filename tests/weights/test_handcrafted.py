@@ -10,7 +10,7 @@ import pytest
 
 from paircredit.envs import DagConfig, UmbrellaConfig, make_environment
 from paircredit.weights import PairInputs, handcrafted_weights
-from paircredit.weights import tabular as tabular_module
+from paircredit.weights import tables as tabular_module
 from tests.sentences import refused
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from paircredit.weights import FixedTable, PairInputs, SigmoidTable
-from paircredit.weights import tabular as tabular_module
+from paircredit.weights import tables as tabular_module
 from tests.sentences import refused
 
 table = np.arange(16.0).reshape(4, 4)

@@ -24,7 +24,7 @@ class ReturnGenerator(eqx.Module):
     """β_1 … β_T of an episode (paper, KtD appendix).
 
     Token t holds S_t, A_t and R_t, for t = 0 … T (R_0 = 0; no action at the end), and β_t, the weight of R_t, is read
-    from token t: the one that knows the reward and the state it was paid in. What stands beside the features of a state
+    from token t: the one that knows the reward and the state it was paid in. What joins the features of a state
     has a matrix of its own: the sum is that of one layer on all of it, and no matrix has an odd number of rows, which
     GPUs are slow at.
     """
@@ -50,11 +50,11 @@ class ReturnGenerator(eqx.Module):
         """Fan-in normal weights, those of the last layer times `scale`: all β start near 1, the regular return.
 
         Args:
-            key: of the weights.
-            spec: of the environment.
+            key: draws the weights.
+            spec: the environment whose episodes it reads.
             network: sizes of the perception module.
-            transformer: sizes of what lies above it.
-            bound: β as it leaves the last layer, or 2·sigmoid of that.
+            transformer: sizes of the Transformer on top of it.
+            bound: whether β is the output of the last layer (`linear`) or 2·sigmoid of it.
             scale: factor on the initial weights of the last layer.
         """
         if bound not in get_args(Bound):
