@@ -13,8 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from paircredit.envs.protocol import Environment
-from paircredit.estimators.redistribution import Compensation, prediction_quality, redistribute_stream
-from paircredit.estimators.sequences import SequenceMarks
+from paircredit.estimators.redistribution import Compensation, SequenceMarks, prediction_quality, redistribute_stream
 from paircredit.metagradient.optimisers import apply_updates
 from paircredit.methods.inner_loop import Trained
 from paircredit.methods.recording import Recordings
