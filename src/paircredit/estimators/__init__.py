@@ -10,8 +10,7 @@ from paircredit.estimators.redistribution import (
     redistribute,
     redistribute_stream,
 )
-from paircredit.estimators.returns import discounted_returns, lambda_advantages, td_errors
-from paircredit.estimators.standardise import standardise
+from paircredit.estimators.returns import discounted_returns, lambda_advantages, standardise, td_errors
 from paircredit.estimators.synthetic import associated_rewards, synthetic_rewards
 from paircredit.estimators.transport import recency_window, transported_values
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from paircredit.errors import PaircreditError
-from paircredit.estimators.recurrence import backward_recurrence
+from paircredit.estimators.returns import backward_recurrence
 from paircredit.types import PyTree
 
 LARGEST_TABLE = 2**29
