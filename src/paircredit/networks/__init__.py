@@ -1,7 +1,7 @@
 """Representations of policies and value functions."""
 
 from paircredit.networks.additive_cell import AdditiveCell
-from paircredit.networks.perception import Preparable, perception_of, prepare
+from paircredit.networks.perception import PerceptionModule, Preparable, perception_of, prepare
 from paircredit.networks.reconstructive_memory import MemorySpec, ReconstructiveMemory
 from paircredit.networks.return_predictor import ReturnPredictor
 from paircredit.networks.spec import NetworkSpec
@@ -35,6 +35,7 @@ __all__ = [
     "LambdaTable",
     "MemorySpec",
     "NetworkSpec",
+    "PerceptionModule",
     "PolicyNetwork",
     "PolicyTable",
     "Preparable",

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int, Key
 from paircredit.envs.protocol import Discrete, Pixels, Vector
 from paircredit.networks.layers import Conv3x3, Dense, RowMatrix, fan_in_normal
 from paircredit.networks.spec import NetworkSpec, Precision, dtype_between_layers
-from paircredit.types import PixelObservation
+from paircredit.types import PixelObservation, PyTree
 
 LAYERS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 """Filters, size and stride of the convolutions for large pictures."""
@@ -25,15 +25,28 @@ SMALLEST = 36
 """Pixels that a picture needs each way, so that the last of these convolutions has something left to see."""
 
 
-def perception_of(key: Key[Array, ""], shown: Discrete | Pixels | Vector, spec: NetworkSpec) -> Any:
-    """A module that maps one observation to `spec.trunk[1]` features."""
+@runtime_checkable
+class PerceptionModule(Protocol):
+    """A module that makes features of what an environment shows."""
+
+    def __call__(self, observation: PyTree) -> Float[Array, " D"]:
+        """The features of one observation."""
+        ...
+
+    def of_change(self, observation: PyTree, before: PyTree) -> Float[Array, " D"]:
+        """The features of what changed between two observations."""
+        ...
+
+
+def perception_of(key: Key[Array, ""], shown: Discrete | Pixels | Vector, network: NetworkSpec) -> PerceptionModule:
+    """A module that maps one observation to `network.trunk[1]` features."""
     if isinstance(shown, Pixels) and min(shown.height, shown.width) >= SMALLEST:
-        return NaturePerception.random(key, shown, spec)
+        return NaturePerception.random(key, shown, network)
     if isinstance(shown, Pixels):
-        return Perception.random(key, shown, spec)
+        return Perception.random(key, shown, network)
     if isinstance(shown, Vector):
-        return VectorPerception.random(key, shown, spec)
-    return StateEmbedding.random(key, shown.size, spec)
+        return VectorPerception.random(key, shown, network)
+    return StateEmbedding.random(key, shown.size, network)
 
 
 @runtime_checkable
@@ -70,19 +83,19 @@ class Perception(eqx.Module):
     precision: Precision = eqx.field(static=True)
 
     @classmethod
-    def random(cls, key: Key[Array, ""], shape: Pixels, spec: NetworkSpec) -> Perception:
+    def random(cls, key: Key[Array, ""], shape: Pixels, network: NetworkSpec) -> Perception:
         """Fan-in normal weights, biases of 0."""
         keys = jax.random.split(key, 5)
-        one, two = spec.filters
-        joined = Dense.random(keys[3], spec.picture_width + shape.flags, spec.trunk[0])
+        one, two = network.filters
+        joined = Dense.random(keys[3], network.picture_width + shape.flags, network.trunk[0])
         return cls(
             first=Conv3x3.random(keys[0], shape.width, shape.channels, one),
             second=Conv3x3.random(keys[1], shape.width, one, two),
-            picture=Dense.random(keys[2], shape.height * shape.width * two, spec.picture_width),
-            joined=Dense(joined.weight[: spec.picture_width], joined.bias),
-            flags=joined.weight[spec.picture_width :],
-            last=Dense.random(keys[4], spec.trunk[0], spec.trunk[1]),
-            precision=spec.precision,
+            picture=Dense.random(keys[2], shape.height * shape.width * two, network.picture_width),
+            joined=Dense(joined.weight[: network.picture_width], joined.bias),
+            flags=joined.weight[network.picture_width :],
+            last=Dense.random(keys[4], network.trunk[0], network.trunk[1]),
+            precision=network.precision,
         )
 
     def _dtype(self) -> jnp.dtype:
@@ -164,14 +177,16 @@ class NaturePerception(eqx.Module):
     precision: Precision = eqx.field(static=True)
 
     @classmethod
-    def random(cls, key: Key[Array, ""], shape: Pixels, spec: NetworkSpec) -> NaturePerception:
-        """Orthogonal weights, biases of 0; `spec.trunk[1]` features."""
+    def random(cls, key: Key[Array, ""], shape: Pixels, network: NetworkSpec) -> NaturePerception:
+        """Orthogonal weights, biases of 0; `network.trunk[1]` features."""
         keys = jax.random.split(key, len(LAYERS) + 1)
         convolutions, high, wide, channels = [], shape.height, shape.width, shape.channels
         for own, (filters, size, stride) in zip(keys, LAYERS, strict=False):
             convolutions.append(StridedConvolution.random(own, channels, filters, size, stride))
             high, wide, channels = (high - size) // stride + 1, (wide - size) // stride + 1, filters
-        return cls(tuple(convolutions), _orthogonal(keys[-1], high * wide * channels, spec.trunk[1]), spec.precision)
+        return cls(
+            tuple(convolutions), _orthogonal(keys[-1], high * wide * channels, network.trunk[1]), network.precision
+        )
 
     def __call__(self, observation: PixelObservation) -> Float[Array, " D"]:
         return self._features(observation.pixels.astype(self._dtype()))
@@ -212,13 +227,13 @@ class VectorPerception(eqx.Module):
     last: Dense
 
     @classmethod
-    def random(cls, key: Key[Array, ""], shown: Vector, spec: NetworkSpec) -> VectorPerception:
+    def random(cls, key: Key[Array, ""], shown: Vector, network: NetworkSpec) -> VectorPerception:
         """Fan-in normal weights, biases of 0; numbers that are padding do not count as inputs."""
         below, top = jax.random.split(key)
-        first = Dense.random(below, shown.size, spec.trunk[0])
+        first = Dense.random(below, shown.size, network.trunk[0])
         if shown.own is not None:
             first = Dense(first.weight * jnp.sqrt(shown.size / shown.own), first.bias)
-        return cls(first, Dense.random(top, *spec.trunk))
+        return cls(first, Dense.random(top, *network.trunk))
 
     def __call__(self, observation: Float[Array, " size"]) -> Float[Array, " D"]:
         return jax.nn.relu(self.last(jax.nn.relu(self.first(observation))))
@@ -235,10 +250,10 @@ class StateEmbedding(eqx.Module):
     last: Dense
 
     @classmethod
-    def random(cls, key: Key[Array, ""], num_states: int, spec: NetworkSpec) -> StateEmbedding:
+    def random(cls, key: Key[Array, ""], num_states: int, network: NetworkSpec) -> StateEmbedding:
         """Rows of deviation 1; a dense layer with fan-in normal weights."""
         below, top = jax.random.split(key)
-        width = spec.trunk[1]
+        width = network.trunk[1]
         return cls(fan_in_normal(below, (num_states, width), 1), Dense.random(top, width, width))
 
     def __call__(self, observation: Int[Array, ""]) -> Float[Array, " D"]:

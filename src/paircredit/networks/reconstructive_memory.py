@@ -15,7 +15,7 @@ does, and no more are kept.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -25,7 +25,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from paircredit.envs.protocol import EnvSpec, Pixels, Vector
 from paircredit.errors import PaircreditError
 from paircredit.networks.layers import LSTM, CellState, Conv3x3, Dense
-from paircredit.networks.perception import perception_of
+from paircredit.networks.perception import PerceptionModule, perception_of
 from paircredit.networks.spec import NetworkSpec
 from paircredit.types import PixelObservation, PyTree
 
@@ -159,10 +159,10 @@ class PictureDecoder(eqx.Module):
     last: Conv3x3
 
     @classmethod
-    def random(cls, key: Key[Array, ""], width: int, shape: Pixels, spec: NetworkSpec) -> PictureDecoder:
+    def random(cls, key: Key[Array, ""], width: int, shape: Pixels, network: NetworkSpec) -> PictureDecoder:
         """Fan-in normal weights, biases of 0."""
         keys = jax.random.split(key, 3)
-        one, two = spec.filters
+        one, two = network.filters
         return cls(
             first=Dense.random(keys[0], width, shape.height * shape.width * two),
             second=Conv3x3.random(keys[1], shape.width, two, one),
@@ -262,7 +262,7 @@ class ReconstructiveMemory(eqx.Module):
     are computed outside the loop over time, and no large matrix has an odd number of rows.
     """
 
-    perception: Any
+    perception: PerceptionModule
     seen: Float[Array, "features encoder"]
     told: Float[Array, "A_plus_1 encoder"]
     recalled: Dense

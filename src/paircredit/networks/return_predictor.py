@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,7 +14,7 @@ from paircredit.envs.protocol import EnvSpec, Pixels
 from paircredit.errors import unknown_name
 from paircredit.networks.additive_cell import AdditiveCell, CellStart
 from paircredit.networks.layers import Dense
-from paircredit.networks.perception import perception_of
+from paircredit.networks.perception import PerceptionModule, perception_of
 from paircredit.networks.spec import NetworkSpec
 from paircredit.types import PixelObservation, PyTree
 
@@ -46,8 +46,8 @@ class ReturnPredictor(eqx.Module):
     stacked frames the predictor sees the newest.
     """
 
-    frame: Any | None
-    change: Any
+    frame: PerceptionModule | None
+    change: PerceptionModule
     joined: Dense
     actions: Float[Array, "A joined"]
     cell: AdditiveCell

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int, Key
 from paircredit.envs.protocol import Discrete, EnvSpec, Pixels, Vector
 from paircredit.errors import PaircreditError
 from paircredit.networks.layers import Dense
-from paircredit.networks.perception import perception_of
+from paircredit.networks.perception import PerceptionModule, perception_of
 from paircredit.networks.spec import NetworkSpec
 from paircredit.types import PyTree
 
@@ -56,7 +56,7 @@ class PolicyTable(eqx.Module):
 class PolicyNetwork(eqx.Module):
     """Logits of the actions, linear in the features of a perception module."""
 
-    perception: Any
+    perception: PerceptionModule
     head: Dense
 
     def __call__(self, observation: PyTree) -> Float[Array, " A"]:
@@ -79,7 +79,7 @@ class ValueTable(eqx.Module):
 class ValueNetwork(eqx.Module):
     """A value, linear in the features of a perception module."""
 
-    perception: Any
+    perception: PerceptionModule
     head: Dense
 
     @classmethod
@@ -98,7 +98,7 @@ class ValueNetwork(eqx.Module):
 class SharedNetwork(eqx.Module):
     """Policy and value on one perception module. As a function it is the policy; `critic` is the value function."""
 
-    perception: Any
+    perception: PerceptionModule
     head: Dense
     value_head: Dense
 
@@ -123,7 +123,7 @@ class LambdaTable(eqx.Module):
 class LambdaNetwork(eqx.Module):
     """λ(s) = sigmoid(linear(perception(s))), with a perception module of its own (paper, KtD appendix)."""
 
-    perception: Any
+    perception: PerceptionModule
     head: Dense
 
     def __call__(self, observation: PyTree) -> Float[Array, ""]:
@@ -184,7 +184,7 @@ class ContributionNetwork(eqx.Module):
     perception module learns from what the other two heads say about the current state.
     """
 
-    perception: Any
+    perception: PerceptionModule
     later: ContributionHead
     gate: ContributionHead
     here: ContributionHead
@@ -213,7 +213,7 @@ def refuse_sharing(network: NetworkSpec) -> None:
         )
 
 
-def policy_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale: float) -> Any:
+def policy_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale: float) -> PolicyTable | PolicyNetwork:
     """A policy close to uniform: a table of logits of deviation `scale`, or a network whose last layer is so scaled."""
     refuse_sharing(network)
     if isinstance(spec.observation, Discrete):
@@ -221,7 +221,7 @@ def policy_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale: 
     return PolicyNetwork(*_perception_and_head(key, spec.observation, network, spec.num_actions, scale))
 
 
-def value_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec) -> Any:
+def value_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec) -> ValueTable | ValueNetwork:
     """A value function at its start: a table of zeros, or a network."""
     if isinstance(spec.observation, Discrete):
         return ValueTable(jnp.zeros((spec.observation.size,), dtype=float))
@@ -230,7 +230,7 @@ def value_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec) -> Any:
 
 def policy_and_value_for(
     key: Key[Array, ""], value_key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale: float
-) -> tuple[Any, Any]:
+) -> tuple[PolicyTable | PolicyNetwork | SharedNetwork, ValueTable | ValueNetwork | None]:
     """A policy and a value function; where they share their perception module, one network and None."""
     if network.shared and not isinstance(spec.observation, Discrete):
         below = _perception_and_head(key, spec.observation, network, spec.num_actions, scale)
@@ -239,7 +239,9 @@ def policy_and_value_for(
     return policy_for(key, spec, apart, scale), value_for(value_key, spec, apart)
 
 
-def lambda_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, start: float, scale: float) -> Any:
+def lambda_for(
+    key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, start: float, scale: float
+) -> LambdaTable | LambdaNetwork:
     """A λ(s) that is nearly constant: a table, or a network where tables do not fit.
 
     Args:
@@ -258,7 +260,9 @@ def lambda_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, start: 
     return LambdaNetwork(perception, Dense(head.weight, middle[None]))
 
 
-def contribution_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, width: int) -> Any:
+def contribution_for(
+    key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, width: int
+) -> ContributionTable | ContributionNetwork:
     """Contributions of 0 or nearly so: tables, or networks where these do not fit.
 
     Args:
@@ -287,7 +291,7 @@ def values_and_features(
 
 def _perception_and_head(
     key: Key[Array, ""], shown: Pixels | Vector, network: NetworkSpec, outputs: int, scale: float = 1.0
-) -> tuple[Any, Dense]:
+) -> tuple[PerceptionModule, Dense]:
     """A perception module and a linear layer on its features, whose initial weights are scaled."""
     below, top = jax.random.split(key)
     return perception_of(below, shown, network), Dense.random(top, network.trunk[1], outputs, scale)

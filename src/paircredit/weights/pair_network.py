@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -17,7 +16,7 @@ from jaxtyping import Array, Float, Key
 from paircredit.envs.protocol import Discrete, EnvSpec, Vector
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.networks.layers import Dense
-from paircredit.networks.perception import perception_of
+from paircredit.networks.perception import PerceptionModule, perception_of
 from paircredit.networks.spec import LagEncoding, NetworkSpec
 from paircredit.weights.pairs import (
     PairParameters,
@@ -48,14 +47,19 @@ class PairNetwork(eqx.Module):
     shift: Float[Array, " D"]
     out: Float[Array, " D"]
     bias: Float[Array, ""]
-    perception: Any
+    perception: PerceptionModule | None
     horizon: int = eqx.field(static=True)
     sees_signal: bool = eqx.field(static=True)
     spec: NetworkSpec = eqx.field(static=True)
 
     @classmethod
     def random(
-        cls, key: Key[Array, ""], horizon: int, spec: NetworkSpec, sees_signal: bool, perception: Any = None
+        cls,
+        key: Key[Array, ""],
+        horizon: int,
+        spec: NetworkSpec,
+        sees_signal: bool,
+        perception: PerceptionModule | None = None,
     ) -> PairNetwork:
         """Fan-in normal weights, biases of 0, all pairs near ½.
 
@@ -109,7 +113,9 @@ class PairNetwork(eqx.Module):
         return jax.nn.sigmoid(logits(parameters, inputs.valid) + self.bias)
 
 
-def weights_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale: float, sees_signal: bool) -> Any:
+def weights_for(
+    key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale: float, sees_signal: bool
+) -> SigmoidTable | PairNetwork:
     """Learned weights that start near ½: a table over pairs of states, or the pair network.
 
     Args:

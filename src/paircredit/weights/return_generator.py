@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import equinox as eqx
 import jax
@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Key
 from paircredit.envs.protocol import EnvSpec
 from paircredit.errors import unknown_name
 from paircredit.networks.layers import Dense
-from paircredit.networks.perception import perception_of
+from paircredit.networks.perception import PerceptionModule, perception_of
 from paircredit.networks.spec import NetworkSpec
 from paircredit.networks.transformer import Transformer, TransformerSpec
 from paircredit.types import Trajectory
@@ -29,7 +29,7 @@ class ReturnGenerator(eqx.Module):
     GPUs are slow at.
     """
 
-    perception: Any
+    perception: PerceptionModule
     project: Dense
     beside: Float[Array, "A_plus_1 D"]
     transformer: Transformer
