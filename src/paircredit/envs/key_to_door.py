@@ -85,8 +85,8 @@ class KeyToDoorState(eqx.Module):
         apple_start: row and column where the agent will be put when the apple phase begins.
         has_key: the key was collected; stays set to the end of the episode.
         opened: the door was opened.
-        apples: where apples lie that were not eaten yet.
-        payouts: what an apple in each cell pays when eaten.
+        apples: the cells with apples that were not eaten yet.
+        payouts: the reward for eating an apple in each cell.
         slips: for each transition the action that replaces the agent's, or −1.
     """
 

@@ -56,9 +56,9 @@ class Vector:
     """Observations are vectors of real numbers.
 
     Attributes:
-        size: how many numbers there are.
-        own: how many of them are not padding, where environments of several sizes share a program; an array, like
-            everything that members may differ in. Networks start as they would without the padding. None: all of them.
+        size: the number of entries.
+        own: the number of entries that are not padding, where environments of several sizes share a program; an array,
+            like everything that members may differ in. Networks start as they would without the padding. None: all.
     """
 
     size: int
@@ -117,10 +117,10 @@ class TabularModel(eqx.Module):
     """A finite environment with deterministic transitions as tables, for exact diagnostics.
 
     Attributes:
-        next_state: where action a leads from state s; end states lead to themselves.
+        next_state: the state after action a in state s; end states lead to themselves.
         reward_mean: the mean of the reward of that transition (0 in end states).
         reward_variance: its variance.
-        legal: which actions may be taken.
+        legal: the actions that may be taken.
         start: the first state of every episode.
         horizon: an upper bound on the length of an episode.
     """

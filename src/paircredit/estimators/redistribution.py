@@ -51,8 +51,8 @@ def redistribute(
         predictions: g, in the units of the rewards.
         rewards: `rewards[t]` is R_{t+1}.
         valid: padding mask; padded steps give 0.
-        compensation: where the error G − g_T of the last prediction goes: to the `last` step, in equal parts to all
-            (`spread`), or nowhere (`none`; the sum is then g_T).
+        compensation: the steps that get the error G − g_T of the last prediction: the `last` one, all in equal parts
+            (`spread`), or none (`none`; the sum is then g_T).
     """
     length = trajectory_length("rewards", rewards)
     expect_shape("predictions", predictions, (length,))

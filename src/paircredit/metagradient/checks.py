@@ -49,7 +49,7 @@ def check_metagradient(
 
     Args:
         objective: η → scalar, or (η, tape) → (scalar, tape) with tape None at first.
-        eta: where to check.
+        eta: the point at which to check.
         gradient: the gradient to check; None: JAX's own gradient of the objective.
         has_tape: whether the objective has the second form.
         key: draws the random directions.

@@ -84,7 +84,6 @@ class Perception(eqx.Module):
 
     @classmethod
     def random(cls, key: Key[Array, ""], shape: Pixels, network: NetworkSpec) -> Perception:
-        """Fan-in normal weights, biases of 0."""
         keys = jax.random.split(key, 5)
         one, two = network.filters
         joined = Dense.random(keys[3], network.picture_width + shape.flags, network.trunk[0])

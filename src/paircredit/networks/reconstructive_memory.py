@@ -114,7 +114,6 @@ class Reader(eqx.Module):
 
     @classmethod
     def random(cls, key: Key[Array, ""], inputs: int, spec: MemorySpec) -> Reader:
-        """Fan-in normal weights, biases of 0."""
         return cls(Dense.random(key, inputs, spec.heads * (spec.width + 1)), spec.heads, spec.top_reads)
 
     def __call__(self, controls: Float[Array, " controls"], memory: Memory) -> Read:
@@ -160,7 +159,6 @@ class PictureDecoder(eqx.Module):
 
     @classmethod
     def random(cls, key: Key[Array, ""], width: int, shape: Pixels, network: NetworkSpec) -> PictureDecoder:
-        """Fan-in normal weights, biases of 0."""
         keys = jax.random.split(key, 3)
         one, two = network.filters
         return cls(
@@ -189,7 +187,6 @@ class VectorDecoder(eqx.Module):
 
     @classmethod
     def random(cls, key: Key[Array, ""], width: int, size: int) -> VectorDecoder:
-        """Fan-in normal weights, biases of 0."""
         return cls(Dense.random(key, width, size))
 
     def __call__(self, code: Float[Array, " W"]) -> Float[Array, " size"]:
@@ -208,7 +205,6 @@ class StateDecoder(eqx.Module):
 
     @classmethod
     def random(cls, key: Key[Array, ""], width: int, num_states: int) -> StateDecoder:
-        """Fan-in normal weights, biases of 0."""
         return cls(Dense.random(key, width, num_states))
 
     def __call__(self, code: Float[Array, " W"]) -> Float[Array, " S"]:

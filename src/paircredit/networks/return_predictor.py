@@ -77,7 +77,7 @@ class ReturnPredictor(eqx.Module):
             network: sizes of the perception modules.
             width: units of the dense layer below the cell.
             cells: width of the cell.
-            start: how the cell starts, see `AdditiveCell.random`.
+            start: the initial state of the cell, see `AdditiveCell.random`.
             first_change: the change at the first step: `zero`, or the `whole` frame.
             inputs: frame and change of frame, or the `change` alone; the action joins either.
             one_module: whether frame and change share one perception module.

@@ -84,7 +84,6 @@ class ValueNetwork(eqx.Module):
 
     @classmethod
     def random(cls, key: Key[Array, ""], shown: Pixels | Vector, network: NetworkSpec) -> ValueNetwork:
-        """Fan-in normal weights, biases of 0."""
         return cls(*_perception_and_head(key, shown, network, 1))
 
     def features(self, observation: PyTree) -> Float[Array, " D"]:

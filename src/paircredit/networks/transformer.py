@@ -66,7 +66,6 @@ class Attention(eqx.Module):
 
     @classmethod
     def random(cls, key: Key[Array, ""], width: int, heads: int) -> Attention:
-        """Fan-in normal weights, biases of 0."""
         one, two = jax.random.split(key)
         return cls(Dense.random(one, width, 3 * width), Dense.random(two, width, width), heads)
 
@@ -90,7 +89,6 @@ class Block(eqx.Module):
 
     @classmethod
     def random(cls, key: Key[Array, ""], spec: TransformerSpec) -> Block:
-        """Fan-in normal weights, biases of 0."""
         keys = jax.random.split(key, 3)
         hidden = spec.widening * spec.width
         return cls(

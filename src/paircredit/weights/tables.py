@@ -27,7 +27,7 @@ class PairInputs(eqx.Module):
     Attributes:
         observations: T+1 of them.
         features: the features that a value network computes of the observations, as constants.
-        signal: what is going to be weighted (TD errors), for weight functions that look at it.
+        signal: the numbers that will be weighted (TD errors), for weight functions that look at them.
         valid: the steps that are no padding.
         episode: a number per step that tells episodes apart, where a trajectory may hold several.
     """

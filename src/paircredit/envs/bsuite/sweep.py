@@ -31,7 +31,7 @@ class Domain(NamedTuple):
     Attributes:
         summary: one line for `paircredit list`.
         config: the settings of a middling variant; its static sizes fit all variants.
-        settings: what each variant changes of it, in the order of bsuite's ids.
+        settings: the settings that each variant changes, in the order of bsuite's ids.
     """
 
     summary: str
