@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from paircredit.bench import compile_program, measure
-from paircredit.networks import additive_scan as module
+from paircredit.networks import additive_cell as module
 from paircredit.runs.provenance import provenance
 
 

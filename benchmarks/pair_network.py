@@ -21,7 +21,7 @@ import numpy as np
 
 from paircredit.bench import compile_program, measure
 from paircredit.runs.provenance import provenance
-from paircredit.weights.network import pair_backend
+from paircredit.weights.pair_network import pair_backend
 from paircredit.weights.pairs import PairParameters, dense_pair_logits
 
 

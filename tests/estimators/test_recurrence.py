@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paircredit.estimators.recurrence import backward_recurrence
+from paircredit.estimators.returns import backward_recurrence
 
 
 def test_by_hand():

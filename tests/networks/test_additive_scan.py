@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.networks.additive_scan import additive_scan
+from paircredit.networks.additive_cell import additive_scan
 
 MEMBERS, EPISODES, STEPS, CELLS = 2, 3, 7, 8
 

@@ -12,9 +12,7 @@ import pytest
 
 from paircredit.envs.protocol import Pixels
 from paircredit.networks import NetworkSpec
-from paircredit.networks.nature import LAYERS, NaturePerception, StridedConvolution
-from paircredit.networks.perception import Perception
-from paircredit.networks.senses import perception_of
+from paircredit.networks.perception import LAYERS, NaturePerception, Perception, StridedConvolution, perception_of
 from paircredit.types import PixelObservation
 
 
@@ -60,7 +58,7 @@ MEMBERS_AT_ONCE = """
 import jax
 from paircredit.envs.protocol import Pixels
 from paircredit.networks import NetworkSpec
-from paircredit.networks.nature import NaturePerception
+from paircredit.networks.perception import NaturePerception
 
 def draw(key):
     return NaturePerception.random(key, Pixels(84, 84, 4, 0), NetworkSpec(trunk=(64, 64)))

@@ -12,12 +12,9 @@ import pytest
 
 from paircredit.envs.protocol import Discrete, EnvSpec, Pixels
 from paircredit.networks import MemorySpec, NetworkSpec, ReconstructiveMemory
-from paircredit.networks.decoder import PictureDecoder, StateDecoder
-from paircredit.networks.layers import Dense
-from paircredit.networks.lstm import LSTM, CellState
-from paircredit.networks.memory import Memory, Reader, largest
-from paircredit.networks.perception import Perception
-from paircredit.networks.prepare import prepare
+from paircredit.networks.layers import LSTM, CellState, Dense
+from paircredit.networks.perception import Perception, prepare
+from paircredit.networks.reconstructive_memory import Memory, PictureDecoder, Reader, StateDecoder, largest
 from paircredit.types import PixelObservation
 from tests.sentences import refused
 

@@ -9,10 +9,9 @@ import pytest
 
 from paircredit.envs.protocol import Discrete, EnvSpec, Pixels
 from paircredit.networks import AdditiveCell, NetworkSpec, ReturnPredictor
-from paircredit.networks.additive_scan import additive_scan
-from paircredit.networks.embedding import StateEmbedding
+from paircredit.networks.additive_cell import additive_scan
 from paircredit.networks.layers import Dense
-from paircredit.networks.perception import Perception
+from paircredit.networks.perception import Perception, StateEmbedding
 from paircredit.types import PixelObservation
 from tests.networks.test_layers import SHAPE, SPEC, generic, observations
 from tests.sentences import refused

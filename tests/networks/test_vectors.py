@@ -11,7 +11,7 @@ from paircredit.envs import make_environment
 from paircredit.envs.protocol import EnvSpec, Vector
 from paircredit.methods import make_method, methods
 from paircredit.networks import NetworkSpec, policy_for, value_for
-from paircredit.networks.senses import VectorPerception, perception_of
+from paircredit.networks.perception import VectorPerception, perception_of
 from paircredit.training import Plan, train
 from paircredit.training.loop import online_iteration, start
 from paircredit.weights import PairInputs, weights_for

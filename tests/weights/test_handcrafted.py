@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from paircredit.envs import DagConfig, UmbrellaConfig, make_environment
-from paircredit.weights import PairInputs, handcrafted_weights
-from paircredit.weights import tabular as tabular_module
+from paircredit.weights import PairInputs, handcrafted_weights, tables
 from tests.sentences import refused
 
 
@@ -71,6 +70,6 @@ def test_an_environment_without_handcrafted_weights_is_refused():
 
 @pytest.mark.parametrize("env", [DagConfig(depth=4).build(), UmbrellaConfig(length=5).build()], ids=["dag", "umbrella"])
 def test_a_table_that_does_not_fit_is_refused(env, monkeypatch):
-    monkeypatch.setattr(tabular_module, "LARGEST_TABLE", 99)  # both environments have 10 states
+    monkeypatch.setattr(tables, "LARGEST_TABLE", 99)  # both environments have 10 states
     with refused("10 states", "100 entries"):
         handcrafted_weights(env)

@@ -12,8 +12,7 @@ from paircredit.methods import InnerLoop
 from paircredit.networks import NetworkSpec
 from paircredit.types import Trajectory, episode_numbers
 from paircredit.weights import PairInputs, PairNetwork
-from paircredit.weights.pairs import PairParameters, dense_pair_logits
-from paircredit.weights.pairs.segmented import segmented_pair_logits
+from paircredit.weights.pairs import PairParameters, dense_pair_logits, tiled_pair_logits
 
 STEPS, CHANNELS = 9, 3
 ENDS = np.array([0, 0, 1, 0, 0, 1, 0, 0, 1], dtype=bool)
@@ -42,7 +41,7 @@ def apart(p: PairParameters) -> jax.Array:
 
 
 def together(p: PairParameters) -> jax.Array:
-    return segmented_pair_logits(p, jnp.asarray(VALID), episode_numbers(jnp.asarray(ENDS)))
+    return dense_pair_logits(p, jnp.asarray(VALID), episode_numbers(jnp.asarray(ENDS)))
 
 
 def test_episodes_are_numbered_by_the_ends_before_them():
@@ -60,10 +59,10 @@ def test_a_piece_with_two_ends_is_three_pieces(x64):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10), pull(received)[0], expected[1])
 
 
-def test_one_episode_is_what_the_reference_says(x64):
+def test_one_episode_is_what_the_tiles_say(x64):
     valid = jnp.arange(STEPS) < 7
-    found = segmented_pair_logits(problem(), valid, jnp.zeros((STEPS,), dtype=int))
-    np.testing.assert_allclose(found, dense_pair_logits(problem(), valid), rtol=1e-12, atol=1e-12)
+    found = dense_pair_logits(problem(), valid, jnp.zeros((STEPS,), dtype=int))
+    np.testing.assert_allclose(found, tiled_pair_logits(problem(), valid), rtol=1e-12, atol=1e-12)
 
 
 def test_the_network_weighs_every_episode_by_itself(x64):

@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paircredit.weights import FixedTable, PairInputs, SigmoidTable
-from paircredit.weights import tabular as tabular_module
+from paircredit.weights import FixedTable, PairInputs, SigmoidTable, tables
 from tests.sentences import refused
 
 table = np.arange(16.0).reshape(4, 4)
@@ -66,7 +65,7 @@ def test_a_table_that_does_not_fit_is_refused_before_it_is_made():
 
 
 def test_the_largest_table_has_2_to_the_29_entries():
-    assert tabular_module.LARGEST_TABLE == 2**29
-    tabular_module.check_table_size(23_170)  # 23170² < 2^29 < 23171²
+    assert tables.LARGEST_TABLE == 2**29
+    tables.check_table_size(23_170)  # 23170² < 2^29 < 23171²
     with refused("23171 states"):
-        tabular_module.check_table_size(23_171)
+        tables.check_table_size(23_171)

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from paircredit.analysis.exact import policy_gradient, policy_probabilities, policy_values, weighted_values
-from paircredit.envs.tabular import TabularModel
+from paircredit.envs.protocol import TabularModel
 from paircredit.estimators import lambda_advantages, pwr, pwtd
 from paircredit.types import Trajectory
 

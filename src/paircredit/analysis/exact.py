@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from paircredit.envs.tabular import TabularModel
+from paircredit.envs.protocol import TabularModel
 from paircredit.methods.policy_gradient import legal_log_probs
 
 

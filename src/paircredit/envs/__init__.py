@@ -4,9 +4,17 @@ from paircredit.envs.dag import Dag, DagConfig
 from paircredit.envs.dm_env import DmEnvironment, dm_environment
 from paircredit.envs.key_to_door import KeyToDoor, KeyToDoorConfig, KeyToDoorState
 from paircredit.envs.probes import Probe, ProbeConfig
-from paircredit.envs.protocol import Discrete, Environment, EnvSpec, Pixels, Vector
+from paircredit.envs.protocol import (
+    Discrete,
+    Environment,
+    EnvSpec,
+    Pixels,
+    Summarises,
+    TabularEnvironment,
+    TabularModel,
+    Vector,
+)
 from paircredit.envs.registry import environment_config, environments, make_environment, register_environment
-from paircredit.envs.tabular import TabularEnvironment, TabularModel
 from paircredit.envs.umbrella import Umbrella, UmbrellaConfig
 
 __all__ = [
@@ -22,6 +30,7 @@ __all__ = [
     "Pixels",
     "Probe",
     "ProbeConfig",
+    "Summarises",
     "TabularEnvironment",
     "TabularModel",
     "Umbrella",

@@ -17,15 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from paircredit.envs.protocol import Discrete, EnvSpec
-from paircredit.envs.tabular import TabularModel
+from paircredit.envs.protocol import Discrete, EnvSpec, TabularModel
 from paircredit.errors import PaircreditError
 from paircredit.types import TimeStep
 
 SignRule = Literal["action", "random"]
 
 LARGEST_DEPTH = 40
-"""Above this the tables of the environment would need more than a hundred megabytes."""
+"""Above this depth the tables of the environment would need more than a hundred megabytes."""
 
 
 class Dag(eqx.Module):
@@ -38,7 +37,6 @@ class Dag(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        """The shape of the environment."""
         return EnvSpec(f"dag-{self.depth}", 2, Discrete(num_states(self.depth)), self.depth)
 
     def reset(self, key: Key[Array, ""]) -> tuple[Int[Array, ""], TimeStep]:
@@ -50,7 +48,6 @@ class Dag(eqx.Module):
     def step(
         self, key: Key[Array, ""], state: Int[Array, ""], action: Int[Array, ""]
     ) -> tuple[Int[Array, ""], TimeStep]:
-        """Follow the table."""
         del key
         following = self.next_state[state, action]
         return following, self._time_step(following, self.rewards[state, action])
@@ -60,7 +57,7 @@ class Dag(eqx.Module):
         return TimeStep(state, self.legal[state], reward, end, jnp.zeros((), dtype=bool))
 
     def model(self) -> TabularModel:
-        """The tables, as exact diagnostics want them."""
+        """The environment's own tables, for exact diagnostics."""
         return TabularModel(self.next_state, self.rewards, jnp.zeros_like(self.rewards), self.legal, 0, self.depth)
 
 
@@ -76,7 +73,6 @@ class DagConfig:
     """Seed of the draw for the sign rule `random`."""
 
     def build(self) -> Dag:
-        """The environment; an odd, tiny or huge depth is refused."""
         check_depth(self.depth)
         if self.sign_rule not in ("action", "random"):
             raise PaircreditError(f"The sign rule is {self.sign_rule!r}, but must be 'action' or 'random'.")
@@ -112,7 +108,7 @@ class DagConfig:
 
 
 def check_depth(depth: int) -> None:
-    """Refuse depths that are no DAG of the paper's kind."""
+    """Refuse a depth that the paper's DAG cannot have."""
     if depth < 4 or depth % 2:
         raise PaircreditError(f"The DAG's depth is {depth}, but must be an even number of at least 4.")
     if depth > LARGEST_DEPTH:
@@ -126,7 +122,7 @@ def layer_sizes(depth: int) -> np.ndarray:
 
 
 def layer_starts(depth: int) -> np.ndarray:
-    """The first state of each layer, and of the terminal layer behind the last."""
+    """The first state of each layer, and that of the terminal layer after the last."""
     return np.concatenate([[0], np.cumsum(layer_sizes(depth))])
 
 

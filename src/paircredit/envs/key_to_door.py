@@ -41,17 +41,17 @@ ROOMS = ((5, 5), (5, 9), (3, 3))
 DOOR = (1, 5)
 """The door lies in the wall above the 3×3 room: two steps up from its middle."""
 GAP = 1
-"""The inner wall of the walled key room leaves open what is at most this far from its middle."""
+"""The inner wall of the walled key room is open up to this many cells from its middle."""
 MOST_APPLES = ROOMS[APPLE_PHASE][0] * ROOMS[APPLE_PHASE][1] - 1
 """Every cell of the apple room but the one where the agent starts."""
 RAREST_PAYOUT = 1e-4
 """The smallest probability 1/τ of a payout; single-precision random numbers are too coarse for much smaller ones."""
 
 LARGEST_REWARD = 1e15
-"""On average; squares of much larger returns do not fit into single precision, nor those of one over it."""
+"""The largest mean reward; squares of much larger returns, or of their inverses, do not fit into single precision."""
 
 LONGEST_PHASE = 500_000_000
-"""Steps: three of them can still be counted in 32 bits."""
+"""Steps of the longest phase: three such phases can still be counted in 32 bits."""
 
 
 class Colours(NamedTuple):
@@ -69,14 +69,14 @@ PALETTES = {
     "original": Colours((204, 204, 204), (25, 25, 25), (228, 148, 109), (159, 81, 44), (140, 178, 0), (134, 206, 235)),
     "dark": Colours((0, 0, 0), (90, 90, 90), (255, 255, 255), (255, 200, 0), (0, 200, 60), (60, 120, 255)),
 }
-"""Those of the task that the paper took over, or bright things on a black floor, which networks tell apart sooner."""
+"""The colours of the original task, or bright things on a black floor, which networks tell apart sooner."""
 
 
 _ROWS, _COLUMNS = np.indices((HEIGHT, WIDTH), dtype=np.int32)
 
 
 class KeyToDoorState(eqx.Module):
-    """Where an episode stands, and all that chance has in store for it.
+    """The state of an episode, and all random numbers that it will need.
 
     Attributes:
         time: transitions made so far.
@@ -85,8 +85,8 @@ class KeyToDoorState(eqx.Module):
         apple_start: row and column where the agent will be put when the apple phase begins.
         has_key: the key was collected; stays set to the end of the episode.
         opened: the door was opened.
-        apples: where apples lie that were not eaten yet.
-        payouts: what an apple in each cell pays when eaten.
+        apples: the cells with apples that were not eaten yet.
+        payouts: the reward for eating an apple in each cell.
         slips: for each transition the action that replaces the agent's, or −1.
     """
 
@@ -122,7 +122,6 @@ class KeyToDoor(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        """The shape of the environment."""
         return EnvSpec("key-to-door", 4, Pixels(HEIGHT, WIDTH, 3, 1), self.horizon)
 
     @property
@@ -132,7 +131,7 @@ class KeyToDoor(eqx.Module):
 
     @property
     def door_start(self) -> int:
-        """How many transitions come before the door phase."""
+        """The number of transitions before the door phase."""
         return self.key_steps + self.apple_steps
 
     def reset(self, key: Key[Array, ""]) -> tuple[KeyToDoorState, TimeStep]:
@@ -204,7 +203,7 @@ class KeyToDoor(eqx.Module):
         return following, self._time_step(following, reward)
 
     def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
-        """What the training loop records beside the return: means over a batch of `phase_rewards`."""
+        """Means of `phase_rewards` over a batch."""
         return {
             name: jnp.mean(values)
             for name, values in phase_rewards(trajectory, self).items()
@@ -212,7 +211,7 @@ class KeyToDoor(eqx.Module):
         }
 
     def _key_room(self, draws: Float[Array, " cells"]) -> tuple[Int32[Array, " 2"], Int32[Array, " 2"]]:
-        """Where the agent and the key are at the beginning, from a random number for every cell."""
+        """The first places of the agent and the key, from a random number for every cell."""
         if self.layout == "open":
             order = jnp.argsort(draws)
             agent, key = order[0], order[1]
@@ -223,7 +222,7 @@ class KeyToDoor(eqx.Module):
         return _place(agent, KEY_PHASE), _place(key, KEY_PHASE)
 
     def phase(self, time: Int32[Array, ""]) -> Int32[Array, ""]:
-        """`KEY_PHASE`, `APPLE_PHASE` or `DOOR_PHASE`, after so many transitions."""
+        """`KEY_PHASE`, `APPLE_PHASE` or `DOOR_PHASE`, after `time` transitions."""
         return (time >= self.key_steps).astype(jnp.int32) + (time >= self.door_start).astype(jnp.int32)
 
     def is_floor(
@@ -263,7 +262,7 @@ class KeyToDoor(eqx.Module):
 
 
 def phase_rewards(trajectory: Trajectory, env: KeyToDoor) -> dict[str, Float[Array, "*batch"]]:
-    """What each episode was paid, in all and by phase, and 1 or 0 for the key; `jnp.mean` makes metrics of them.
+    """The rewards of each episode, in all and by phase, and whether it got the key (1 or 0).
 
     Returns:
         `episode_return`, `apple_reward`, `door_reward` and `key_rate`, one number per episode each.
@@ -307,7 +306,6 @@ class KeyToDoorConfig:
     """What things look like: as in the original task, or `dark`, which networks learn from several times faster."""
 
     def build(self) -> KeyToDoor:
-        """The environment; impossible settings are refused."""
         for name in ("mean", "variance", "slip", "door_reward"):
             if not math.isfinite(getattr(self, name)):
                 raise PaircreditError(f"Key-to-Door's {name} is {getattr(self, name)}; a finite number is needed.")

@@ -1,4 +1,4 @@
-"""Key-to-Door: players that need no learning, and what they achieve, exactly.
+"""Key-to-Door: players that need no learning, and the exact returns that they achieve.
 
 A player sees the state itself, not its picture. `play` lets one play whole episodes. What follows from the rules alone
 is computed by dynamic programming over the cells of one room, on the host: how often a random walk finds the key, the
@@ -78,7 +78,7 @@ _SWEEP[::2] = _SWEEP[::2, ::-1]
 
 
 def play(env: KeyToDoor, player: Player, key: Key[Array, ""], episodes: int) -> Trajectory:
-    """Whole episodes of one player, as a batch; compile it, and what is not used of them is not computed."""
+    """A batch of whole episodes of one player; compile the call, and unused parts of the batch are not computed."""
     reset_key, play_key = jax.random.split(key)
     state, first = jax.vmap(env.reset)(jax.random.split(reset_key, episodes))
 
@@ -117,7 +117,7 @@ def max_expected_return(env: KeyToDoor) -> float:
 
 
 def random_expected_return(env: KeyToDoor) -> float:
-    """What uniformly random actions are paid on average."""
+    """The expected return of uniformly random actions."""
     doors = random_key_rate(env) * random_door_rate(env)
     return float(env.mean) * random_apples(env) + float(env.door_reward) * doors
 
@@ -133,21 +133,21 @@ def best_key_rate(env: KeyToDoor) -> float:
 
 
 def random_door_rate(env: KeyToDoor) -> float:
-    """The probability that uniformly random actions open the door, for who has the key."""
+    """The probability that uniformly random actions open the door once the agent has the key."""
     return _door_rate(env, slip=1.0)
 
 
 def best_door_rate(env: KeyToDoor) -> float:
-    """The largest probability of opening the door, for who has the key."""
+    """The largest probability of opening the door once the agent has the key."""
     return _door_rate(env, slip=float(env.slip))
 
 
 def random_apples(env: KeyToDoor) -> float:
     """The expected number of apples that uniformly random actions eat.
 
-    The walk does not care for apples, and each lies in any cell but the first with the same probability: so this is
-    the expected number of apples, times the mean probability over all pairs of cells that a walk from one passes the
-    other.
+    A random walk ignores apples, and an apple lies in any cell but the first with the same probability. So this is the
+    expected number of apples, times the probability that a walk from one cell passes another, averaged over all pairs
+    of cells.
     """
     floor = room_floor(env, APPLE_PHASE)
     cells = np.argwhere(floor).tolist()
@@ -180,7 +180,7 @@ def _door_rate(env: KeyToDoor, slip: float) -> float:
 
 
 def room_floor(env: KeyToDoor, phase: int) -> np.ndarray:
-    """The cells of the map where one can stand in a phase; the door is not among them."""
+    """The cells of the map where the agent can stand in a phase; the door is not among them."""
     rows, columns = np.indices((HEIGHT, WIDTH), dtype=np.int32)
     return np.array(env.is_floor(jnp.int32(phase), jnp.asarray(rows), jnp.asarray(columns)))
 
@@ -192,9 +192,9 @@ def hitting_probability(floor: np.ndarray, goal: tuple[int, int], steps: int, sl
     `slip` 0 a straight one. A step into a wall stays.
 
     Args:
-        floor: where one can stand, with walls all around.
-        goal: the cell.
-        steps: how many steps there are.
+        floor: the cells where the agent can stand, with walls all around.
+        goal: the cell to pass.
+        steps: the number of steps.
         slip: the probability of a random step.
     """
     probability = np.zeros(floor.shape)

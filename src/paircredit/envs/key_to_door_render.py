@@ -25,7 +25,7 @@ def render(observation: PixelObservation, scale: int = 32) -> np.ndarray:
     """Draw one observation.
 
     Args:
-        observation: what the environment showed, without batch axes. Who has the key carries it.
+        observation: an observation without batch axes. An agent that has the key is drawn carrying it.
         scale: the side of a cell in pixels, at least 4.
 
     Returns:

@@ -3,16 +3,21 @@
 The fields of an environment are its parameters. Arrays and floats among them are data, so that environments of the
 same structure stack along a member axis and one compiled program trains all of them; what sets shapes (a horizon, a
 number of states) is static. An environment never resets itself.
+
+`Environment` is all that training asks for. What an environment may be able to do besides has a protocol each, and
+whoever needs the ability asks with `isinstance`: `Summarises` for scalars to record, `TabularEnvironment` for the
+exact model. (Environments on the host, `envs.hosted.HostedEnvironment`, have `is_hosted`.)
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
-from jaxtyping import Array, Int, Key
+import equinox as eqx
+from jaxtyping import Array, Bool, Float, Int, Key
 
-from paircredit.types import PyTree, TimeStep
+from paircredit.types import PyTree, TimeStep, Trajectory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,14 +29,14 @@ class Discrete:
 
 @dataclasses.dataclass(frozen=True)
 class Pixels:
-    """Observations are `PixelObservation`s: a picture, and some bits beside it.
+    """Observations are `PixelObservation`s: a picture, and some bits with it.
 
     Attributes:
         height: rows.
         width: columns.
         channels: colours, kinds of things, or frames.
         flags: bits.
-        stacked: the channels are those of so many frames in a row, the newest last.
+        stacked: the number of frames in a row that the channels belong to, the newest last.
     """
 
     height: int
@@ -42,7 +47,7 @@ class Pixels:
 
     @property
     def frame(self) -> Pixels:
-        """One of the frames."""
+        """The shape of one of the stacked frames."""
         return dataclasses.replace(self, channels=self.channels // self.stacked, stacked=1)
 
 
@@ -51,9 +56,9 @@ class Vector:
     """Observations are vectors of real numbers.
 
     Attributes:
-        size: how many.
-        own: how many of them are not padding, where environments of several sizes share a program; data, as all that
-            members may differ in. Networks then start as they would without the padding. None: all of them.
+        size: the number of entries.
+        own: the number of entries that are not padding, where environments of several sizes share a program; an array,
+            like everything that members may differ in. Networks start as they would without the padding. None: all.
     """
 
     size: int
@@ -65,13 +70,13 @@ class EnvSpec:
     """The shape of an environment, known before anything runs.
 
     Attributes:
-        name: for messages and run folders.
+        name: the name in messages and run folders.
         num_actions: the number of actions A.
         observation: the kind of observation.
         horizon: no episode is longer than this many steps; rollouts of whole episodes are padded to it.
-        whole_episodes: rollouts hold whole episodes; where they are pieces of episodes, methods that need the whole are
-            refused.
-        frames_per_step: what a step counts where training is measured in frames (Atari: every action is repeated).
+        whole_episodes: rollouts hold whole episodes; where they hold pieces of episodes, methods that need whole ones
+            are refused.
+        frames_per_step: frames per step where training is measured in frames (Atari repeats every action).
     """
 
     name: str
@@ -96,6 +101,44 @@ class Environment(Protocol):
 
     def step(self, key: Key[Array, ""], state: PyTree, action: Int[Array, ""]) -> tuple[PyTree, TimeStep]:
         """One transition. What follows an end is never read."""
+        ...
+
+
+@runtime_checkable
+class Summarises(Protocol):
+    """An environment that has more to record of a batch of episodes than their mean return."""
+
+    def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
+        """Scalars by name, which the training loop records beside the return."""
+        ...
+
+
+class TabularModel(eqx.Module):
+    """A finite environment with deterministic transitions as tables, for exact diagnostics.
+
+    Attributes:
+        next_state: the state after action a in state s; end states lead to themselves.
+        reward_mean: the mean of the reward of that transition (0 in end states).
+        reward_variance: its variance.
+        legal: the actions that may be taken.
+        start: the first state of every episode.
+        horizon: an upper bound on the length of an episode.
+    """
+
+    next_state: Int[Array, "S A"]
+    reward_mean: Float[Array, "S A"]
+    reward_variance: Float[Array, "S A"]
+    legal: Bool[Array, "S A"]
+    start: int = eqx.field(static=True)
+    horizon: int = eqx.field(static=True)
+
+
+@runtime_checkable
+class TabularEnvironment(Environment, Protocol):
+    """An environment that can show its whole model; observations are state indices."""
+
+    def model(self) -> TabularModel:
+        """The model that `step` samples from."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Pools take turns at the cores, so that their groups do not all wait for the device at the same time."""
+"""Pools of emulators take turns at the cores, so that their groups do not all wait for the device at the same time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 
 class Turns:
-    """So many pools step at a time; the others follow in the order in which they have asked.
+    """Lets a fixed number of pools step at a time; the others follow in the order in which they have asked.
 
     A pool alone cannot keep the cores busy: at the end of a step they wait for its last emulators, above all for one
     that begins a game. Pools that all step side by side are done at about the same time, and then all their groups want
@@ -17,21 +17,22 @@ class Turns:
     A turn is a byte in a pipe, so that pools may be in processes of their own: these inherit its two ends.
 
     Attributes:
-        ends: of the pipe, as numbers of open files: where turns are taken, and where they are passed on.
+        ends: the two ends of the pipe as numbers of open files: turns are taken from the first and given back to the
+            second.
     """
 
     def __init__(self, at_a_time: int) -> None:
-        """None steps.
+        """Open the pipe.
 
         Args:
-            at_a_time: how many may.
+            at_a_time: the number of pools that may step at the same time.
         """
         self.ends = os.pipe()
         os.write(self.ends[1], bytes(at_a_time))
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[None]:
-        """Wait for a turn; the next one gets it when this is left, in whichever way."""
+        """Wait for a turn, and give it back on leaving, also after an error."""
         os.read(self.ends[0], 1)
         try:
             yield
@@ -39,15 +40,15 @@ class Turns:
             self.pass_on()
 
     def pass_on(self) -> None:
-        """Let another pool step, in the place of one that does not any more."""
+        """Give a turn back for another pool, also on behalf of a pool that died while it had one."""
         os.write(self.ends[1], bytes(1))
 
     def close(self) -> None:
-        """Once no pool is there any more."""
+        """Close the pipe, once no pool is left."""
         for end in self.ends:
             os.close(end)
 
 
 def pools_at_a_time(pools: int) -> int:
-    """More than half of so many: these fill the cores, and the others are out of step with them."""
+    """How many of the pools should step at a time: just over half keep the cores busy while the others wait."""
     return pools // 2 + 1

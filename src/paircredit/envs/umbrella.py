@@ -10,8 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from paircredit.envs.protocol import Discrete, EnvSpec
-from paircredit.envs.tabular import TabularModel
+from paircredit.envs.protocol import Discrete, EnvSpec, TabularModel
 from paircredit.errors import PaircreditError
 from paircredit.types import TimeStep
 
@@ -31,7 +30,6 @@ class Umbrella(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        """The shape of the environment."""
         return EnvSpec("umbrella", 2, Discrete(2 * self.horizon), self.horizon)
 
     def reset(self, key: Key[Array, ""]) -> tuple[tuple[Array, Array], TimeStep]:
@@ -63,7 +61,7 @@ class Umbrella(eqx.Module):
         return jnp.stack([jnp.ones_like(morning), morning], axis=-1)
 
     def model(self) -> TabularModel:
-        """The same day as tables."""
+        """The environment as tables, for exact diagnostics."""
         count = 2 * self.horizon
         state = jnp.arange(count, dtype=jnp.int32)
         time = (state + 1) // 2
@@ -98,7 +96,6 @@ class UmbrellaConfig:
     """Pad episodes to this many steps (0: to the length), so that members of several lengths share a program."""
 
     def build(self) -> Umbrella:
-        """The environment; impossible lengths and variances are refused."""
         horizon = self.horizon or self.length
         if not 1 <= self.length <= horizon:
             raise PaircreditError(

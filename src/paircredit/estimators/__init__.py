@@ -2,15 +2,15 @@
 
 from paircredit.estimators.pairwise import pairwise_sum, pwr, pwtd
 from paircredit.estimators.redistribution import (
+    SequenceMarks,
+    mark_sequences,
     mix_advantages,
     prediction_differences,
     prediction_quality,
     redistribute,
     redistribute_stream,
 )
-from paircredit.estimators.returns import discounted_returns, lambda_advantages, td_errors
-from paircredit.estimators.sequences import SequenceMarks, mark_sequences
-from paircredit.estimators.standardise import standardise
+from paircredit.estimators.returns import discounted_returns, lambda_advantages, standardise, td_errors
 from paircredit.estimators.synthetic import associated_rewards, synthetic_rewards
 from paircredit.estimators.transport import recency_window, transported_values
 

@@ -1,24 +1,26 @@
 """Reward redistribution: from predictions of the return, made step after step, to rewards without delay.
 
-One trajectory at a time; batch with `jax.vmap`. `predictions[t]` is g_t, what a predictor that has seen S_0, A_0 … S_t,
-A_t says the whole return will be. `valid` marks the steps of the episode; padding is never read.
+One trajectory at a time; batch with `jax.vmap`. `predictions[t]` is g_t, the whole return as a predictor expects it
+that has seen S_0, A_0 … S_t, A_t. `valid` marks the steps of the episode; padding is never read.
+
+Where rollouts are segments of a stream of episodes, episodes are cut into sequences of limited length, which may begin
+in one segment and end in a later one: `mark_sequences` finds them, `redistribute_stream` works on them.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from paircredit.errors import unknown_name
-from paircredit.estimators.sequences import SequenceMarks
 from paircredit.estimators.shapes import expect_shape, trajectory_length, valid_steps
 
 Compensation = Literal["last", "spread", "none"]
 STREAM_COMPENSATIONS = ("last", "none")
-"""Those that do not change what was given earlier."""
+"""The compensations that do not change rewards of earlier segments."""
 
 
 def prediction_differences(
@@ -49,8 +51,8 @@ def redistribute(
         predictions: g, in the units of the rewards.
         rewards: `rewards[t]` is R_{t+1}.
         valid: padding mask; padded steps give 0.
-        compensation: where the error G − g_T of the last prediction goes: to the `last` step, in equal parts to all
-            (`spread`), or nowhere (`none`; the sum is then g_T).
+        compensation: the steps that get the error G − g_T of the last prediction: the `last` one, all in equal parts
+            (`spread`), or none (`none`; the sum is then g_T).
     """
     length = trajectory_length("rewards", rewards)
     expect_shape("predictions", predictions, (length,))
@@ -66,6 +68,47 @@ def redistribute(
     return differences + jnp.where(jnp.arange(length) == _newest_valid(mask)[-1], missing, 0.0)
 
 
+class SequenceMarks(NamedTuple):
+    """The sequences of a segment of a stream.
+
+    Attributes:
+        position: the number of each step in its sequence, from 0; 0 at steps that are not valid.
+        starts: the step is the first of a sequence.
+        closes: a sequence is complete after this step: the step is its last one, or it is not valid and shows that the
+            sequence before it was complete.
+        length: steps so far of the sequence that goes on after the segment; 0 if none does.
+    """
+
+    position: Int[Array, " T"]
+    starts: Bool[Array, " T"]
+    closes: Bool[Array, " T"]
+    length: Int[Array, ""]
+
+
+def mark_sequences(
+    valid: Bool[Array, " T"], ends: Bool[Array, " T"], length: Int[Array, ""], most: int
+) -> SequenceMarks:
+    """Cut a segment of a stream into sequences of at most `most` steps, none across the end of an episode.
+
+    Args:
+        valid: the steps that belong to episodes.
+        ends: the steps that are the last of an episode; anything at steps that are not valid.
+        length: steps of the running sequence before the segment.
+        most: steps of a full sequence.
+    """
+    count = trajectory_length("valid", valid)
+    expect_shape("ends", ends, (count,))
+    steps = jnp.arange(count, dtype=length.dtype)
+    over = jnp.where(valid, ends, True)  # nothing goes on after this step
+    anew = ~valid | jnp.concatenate([jnp.zeros((1,), dtype=bool), over[:-1]])
+    since = jax.lax.cummax(jnp.where(anew, steps, -1))
+    position = jnp.where(since >= 0, steps - since, steps + length) % most
+    last = valid & (ends | (position == most - 1))
+    running = jnp.where(valid & ~last, position + 1, 0)
+    before = jnp.concatenate([length[None], running[:-1]])
+    return SequenceMarks(position, valid & (position == 0), jnp.where(valid, last, before > 0), running[-1])
+
+
 def redistribute_stream(
     predictions: Float[Array, " T"],
     rewards: Float[Array, " T"],
@@ -75,20 +118,20 @@ def redistribute_stream(
     owed: Float[Array, ""],
     compensation: Compensation = "last",
 ) -> tuple[Float[Array, " T"], Float[Array, ""]]:
-    """`redistribute` for a piece of a stream of sequences, which comes piece by piece.
+    """`redistribute` for a stream of sequences, of which one segment is given at a time.
 
     Args:
         predictions: g, in the units of the rewards.
         rewards: `rewards[t]` is R_{t+1}.
         marks: where sequences start and end.
-        valid: which steps belong to a sequence; the others give 0.
-        standing: the prediction before the first step of the piece.
-        owed: Σ (R − R') of the sequence that the piece goes on with.
-        compensation: what a sequence is owed at its end goes to its `last` step or nowhere (`none`); earlier steps are
-            gone by then, so that it cannot be spread.
+        valid: the steps that belong to a sequence; the others give 0.
+        standing: the prediction before the first step of the segment.
+        owed: Σ (R − R') so far of the sequence that the segment goes on with.
+        compensation: the sum that a sequence is owed at its end goes to its `last` step or nowhere (`none`). It cannot
+            be spread: earlier segments were learned from by then.
 
     Returns:
-        The rewards R', and what is owed behind the piece.
+        The rewards R', and the sum owed after the segment.
     """
     length = trajectory_length("rewards", rewards)
     expect_shape("predictions", predictions, (length,))
@@ -120,15 +163,15 @@ def prediction_quality(
     largest: Float[Array, ""] | float,
     tolerance: float = 0.2,
 ) -> Float[Array, ""]:
-    """How far predictions of returns can be trusted: mean of 1 − |G − g_T| / (tolerance · largest), within 0 … 1.
+    """The quality of predicted returns: mean of 1 − |G − g_T| / (tolerance · largest), within 0 … 1.
 
-    It is positive where the error is, in the mean, below a part `tolerance` of the largest return.
+    It is positive where the mean error is below the fraction `tolerance` of the largest return.
 
     Args:
         predictions: last predictions g_T of N episodes.
         returns: their returns G.
         largest: the largest |G| known.
-        tolerance: the error, as a part of `largest`, at which nothing is trusted.
+        tolerance: the error, as a fraction of `largest`, from which on the quality is 0.
     """
     expect_shape("predictions", predictions, returns.shape)
     scale = tolerance * jnp.asarray(largest, dtype=returns.dtype)

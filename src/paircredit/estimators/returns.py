@@ -1,4 +1,4 @@
-"""Classical credit: discounted returns, TD errors and the λ-estimator.
+"""Classical credit: discounted returns, TD errors, the λ-estimator, and standardised advantages.
 
 One trajectory at a time; batch with `jax.vmap`. Throughout, `rewards[k]` is R_{k+1}, `values[k]` is v(S_k) with
 T+1 entries, `discounts[k]` multiplies what follows S_{k+1} (γ, or 0 where the episode terminated at step k+1), and
@@ -7,10 +7,10 @@ T+1 entries, `discounts[k]` multiplies what follows S_{k+1} (γ, or 0 where the 
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from paircredit.estimators.recurrence import backward_recurrence
 from paircredit.estimators.shapes import expect_shape, per_step, trajectory_length, valid_steps
 
 
@@ -80,3 +80,56 @@ def lambda_advantages(
     decays = per_step("discounts", discounts, length, rewards.dtype)
     traces = per_step("lambda_", lambda_, length, rewards.dtype)
     return backward_recurrence(errors, jnp.where(mask, decays, 0.0) * jnp.where(mask, traces, 0.0))
+
+
+def standardise(
+    x: Float[Array, "*shape"],
+    valid: Bool[Array, "*shape"] | None = None,
+    *,
+    epsilon: float = 1e-8,
+    differentiate_statistics: bool = False,
+    statistics_of: Float[Array, "*shape"] | None = None,
+) -> Float[Array, "*shape"]:
+    """(x − mean) / (deviation + ε) over all valid entries, batch axes included; padding becomes 0.
+
+    Args:
+        x: advantages of a trajectory or of a whole batch.
+        valid: the entries that count.
+        epsilon: added to the deviation, so that a constant x gives 0.
+        differentiate_statistics: whether gradients pass through mean and deviation. If not, only the numerator
+            carries them, which keeps metagradients stable.
+        statistics_of: take mean and deviation from this array (as a constant) and not from x. A finite-difference
+            check holds detached statistics fixed this way.
+    """
+    mask = jnp.ones(x.shape, dtype=bool) if valid is None else valid
+    expect_shape("valid", mask, x.shape)
+    source = x if statistics_of is None else statistics_of
+    expect_shape("statistics_of", source, x.shape)
+    if not differentiate_statistics or statistics_of is not None:
+        source = jax.lax.stop_gradient(source)
+    count = jnp.maximum(jnp.sum(jnp.where(mask, 1.0, 0.0).astype(x.dtype)), 1.0)
+    # Everything is measured from one of the entries, so that the mean of equal numbers is that number exactly.
+    origin = jax.lax.stop_gradient(jnp.max(jnp.where(mask, source, -jnp.inf)))
+    origin = jnp.where(jnp.any(mask), origin, 0.0)
+    shifted = jnp.where(mask, source - origin, 0.0)
+    mean = jnp.sum(shifted) / count
+    variance = jnp.sum(jnp.square(jnp.where(mask, shifted - mean, 0.0))) / count
+    positive = variance > 0
+    deviation = jnp.where(positive, jnp.sqrt(jnp.where(positive, variance, 1.0)), 0.0)
+    return jnp.where(mask, (jnp.where(mask, x - origin, 0.0) - mean) / (deviation + epsilon), 0.0)
+
+
+def backward_recurrence(inputs: Float[Array, " T"], decays: Float[Array, " T"]) -> Float[Array, " T"]:
+    """x_t = inputs_t + decays_t · x_{t+1}, with x_T = 0, for all t at once.
+
+    An associative scan: log2(T) vector operations in place of a loop of T steps, which is faster for small tables on
+    a CPU and for long episodes on a GPU.
+    """
+
+    def compose(later: tuple[Array, Array], earlier: tuple[Array, Array]) -> tuple[Array, Array]:
+        decay_later, sum_later = later
+        decay_earlier, sum_earlier = earlier
+        return decay_later * decay_earlier, sum_earlier + decay_earlier * sum_later
+
+    _, result = jax.lax.associative_scan(compose, (decays, inputs), reverse=True)
+    return result

@@ -45,7 +45,7 @@ def synthetic_rewards(
     """α c(S_t) + β r_t, the rewards that an agent learns from.
 
     Args:
-        rewards: those of the environment.
+        rewards: the rewards of the environment.
         contributions: c of every state.
         synthetic_weight: α.
         reward_weight: β.

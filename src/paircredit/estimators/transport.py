@@ -46,7 +46,7 @@ def transported_values(
     Args:
         read_weights: `read_weights[t, h, q]` is the weight of row q (what was written at step q) in the read of head h
             at step t; there is at least one row per step. Rows from t on are not written yet.
-        strengths: how sharply each head read.
+        strengths: the strength with which each head read.
         values: `values[t]` is v(S_t), as the agent saw it when it acted.
         window: the number n of steps that count as recent, see `recency_window`.
         threshold: a read transports only where its strength is above this.

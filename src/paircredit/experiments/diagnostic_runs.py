@@ -13,8 +13,8 @@ from jaxtyping import Array, Float, Key
 
 from paircredit.analysis.credit import compare_estimators
 from paircredit.analysis.exact import optimal_values, policy_values, weighted_values
+from paircredit.envs.protocol import TabularModel
 from paircredit.envs.registry import make_environment
-from paircredit.envs.tabular import TabularModel
 from paircredit.envs.umbrella import Umbrella, UmbrellaConfig
 from paircredit.errors import PaircreditError
 from paircredit.estimators import lambda_advantages, pwr

@@ -12,8 +12,7 @@ from paircredit.metagradient.optimisers import (
     rmsprop,
     sgd,
 )
-from paircredit.metagradient.problem import MetaProblem, Tape, unrolled_objective
-from paircredit.metagradient.unrolled import unrolled_metagradient
+from paircredit.metagradient.problem import MetaProblem, Tape, unrolled_metagradient, unrolled_objective
 
 __all__ = [
     "Differentiate",

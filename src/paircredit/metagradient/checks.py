@@ -1,4 +1,4 @@
-"""Finite differences: the judge that no chain rule can fool."""
+"""A metagradient against finite differences, which need no chain rule."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from paircredit.types import PyTree
 
 
 class GradientCheck(NamedTuple):
-    """A gradient beside finite differences along random directions.
+    """A gradient compared with finite differences along random directions.
 
     Attributes:
-        relative_error: |analytic − numeric| / |numeric|, the worst over the directions; the denominator is not let
-            fall below a thousandth of the largest slope met.
+        relative_error: |analytic − numeric| / |numeric|, the worst over the directions; the denominator is at
+            least a thousandth of the largest slope.
         analytic: directional derivatives from the gradient.
         numeric: directional derivatives from central differences.
     """
@@ -49,12 +49,12 @@ def check_metagradient(
 
     Args:
         objective: η → scalar, or (η, tape) → (scalar, tape) with tape None at first.
-        eta: where to check.
-        gradient: the gradient to check; left out, JAX's own gradient of the objective.
-        has_tape: which of the two forms the objective has.
-        key: of the random directions.
-        directions: how many.
-        step: of the differences, relative to directions of length 1.
+        eta: the point at which to check.
+        gradient: the gradient to check; None: JAX's own gradient of the objective.
+        has_tape: whether the objective has the second form.
+        key: draws the random directions.
+        directions: the number of directions.
+        step: the step of the differences along directions of length 1.
     """
     if not all(x.dtype == jnp.float64 for x in jax.tree.leaves(eta)):
         raise PaircreditError(

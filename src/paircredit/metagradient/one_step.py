@@ -3,8 +3,8 @@
 `explicit_one_step` spells out the chain rule. With v = ∇J_outer(θ') and u = v pulled back through the optimiser step,
 the advantages receive the cotangent c = ∂/∂Ψ ⟨∇_θ J_inner(θ, Ψ), u⟩: one Jacobian-vector product of the
 log-probabilities. From there ∇_η is an ordinary gradient of Σ c·Ψ_η. For pairwise weights ∂J/∂w_tk = c_t · R_{k+1}
-(or δ_{k+1}): rank one, and a picture of which weights should grow. `autodiff_one_step` lets JAX find all that by
-itself; both agree to rounding.
+(or δ_{k+1}): a matrix of rank one, which shows which weights should grow. `autodiff_one_step` lets JAX derive all that
+by itself; both agree to rounding.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from paircredit.types import PyTree
 
 
 class OneStep(NamedTuple):
-    """A one-step metagradient and what was met on the way.
+    """A one-step metagradient, with the outer loss and the credit that it passed through.
 
     Attributes:
         gradient: ∇_η of the outer loss (to descend).
@@ -40,7 +40,7 @@ def explicit_one_step(
     """∇_η J_outer(θ'), by hand: two vector-Jacobian products and one Jacobian-vector product.
 
     Args:
-        problem: the pieces.
+        problem: the functions of both loops.
         eta: meta-parameters.
         policy: θ_k, before the inner update.
         optimiser_state: state of the inner optimiser before it.

@@ -52,7 +52,7 @@ class SecondMoment(NamedTuple):
 
 
 def apply_updates(parameters: PyTree, updates: PyTree) -> PyTree:
-    """Parameters plus updates."""
+    """The parameters plus their updates."""
     return jax.tree.map(lambda p, u: p + u, parameters, updates)
 
 
@@ -73,7 +73,7 @@ def clip_by_global_norm(tree: PyTree, limit: Scalar | None, norm_of: PyTree | No
     Args:
         tree: gradients.
         limit: the largest norm allowed.
-        norm_of: measure this tree's norm and not that of `tree`.
+        norm_of: take the norm of this tree in place of `tree`.
     """
     if limit is None:
         return tree
@@ -113,7 +113,7 @@ def adam(
         eps: added outside the root.
         eps_root: added inside the root; bounds the derivative of the step at gradients near 0.
         clip_norm: clip the gradients to this global norm first.
-        differentiate: what the derivative of the step sees.
+        differentiate: the parts of the step that the derivative sees.
     """
 
     def init(parameters: PyTree) -> SecondMoment:
@@ -153,9 +153,9 @@ def rmsprop(
         learning_rate: step size.
         decay: decay of the second moment.
         eps: added inside the root, as TensorFlow does, or outside it, as PyTorch does.
-        eps_in_root: which of the two.
+        eps_in_root: whether it is added inside the root.
         clip_norm: clip the gradients to this global norm first.
-        differentiate: what the derivative of the step sees.
+        differentiate: the parts of the step that the derivative sees.
     """
 
     def init(parameters: PyTree) -> PyTree:
@@ -177,7 +177,7 @@ def rmsprop(
 def _clip(
     gradients: PyTree, detached: PyTree | None, limit: Scalar | None, differentiate: Differentiate
 ) -> tuple[PyTree, PyTree]:
-    """The clipped gradients, and the clipped gradients from which scales are taken."""
+    """The clipped gradients, and the clipped gradients that scales are computed from."""
     if differentiate == "everything":
         clipped = clip_by_global_norm(gradients, limit)
         return clipped, clipped

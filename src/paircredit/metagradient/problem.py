@@ -1,4 +1,4 @@
-"""What a metagradient is made of, and the objective it is the gradient of."""
+"""What a metagradient is made of: the problem, its objective, and the gradient through all inner updates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paircredit.types import PyTree
 
 
 class MetaProblem(NamedTuple):
-    """The pieces of an inner loop that learns from η and an outer loop that judges η.
+    """The functions of an inner loop that learns from η and of an outer loop that evaluates η.
 
     η enters through the advantages and nowhere else; sampled data are constants. That is the paper's setting, and it is
     what makes the metagradient first order: nothing here differentiates a rollout, a value function or an entropy.
@@ -34,10 +34,11 @@ class MetaProblem(NamedTuple):
 
 
 class Tape(NamedTuple):
-    """What one evaluation of the objective went through: its η, and the policy gradients of every inner update.
+    """A record of one evaluation of the objective: its η, and the policy gradients of every inner update.
 
-    Hand it to another evaluation and whatever is not differentiated is taken from it: finite differences then move
-    exactly what the derivative moves.
+    Some quantities are held constant on purpose when the objective is differentiated (statistics of a standardisation,
+    scales of an optimiser). An evaluation at another η that is given this record takes those quantities from it, so
+    that finite differences vary exactly what the derivative varies.
     """
 
     eta: PyTree
@@ -60,13 +61,13 @@ def unrolled_objective(
     weights is scattered into once, not once per update.
 
     Args:
-        problem: the pieces.
+        problem: the functions of both loops.
         eta: meta-parameters.
         policy: θ_0.
         optimiser_state: state of the inner optimiser at θ_0.
         inner: data of the K inner updates, stacked along a leading axis.
         outer: data of the K outer losses, likewise; batch i was collected with θ_{i+1}.
-        tape: of another evaluation, to take detached quantities from.
+        tape: the record of another evaluation, to take the constant quantities from.
 
     Returns:
         The objective and the tape of this evaluation.
@@ -85,3 +86,27 @@ def unrolled_objective(
     detached = None if tape is None else tape.gradients
     _, (losses, gradients) = jax.lax.scan(update, (policy, optimiser_state), (inner, advantages, outer, detached))
     return jnp.sum(losses), Tape(eta, gradients)
+
+
+def unrolled_metagradient(
+    problem: MetaProblem, eta: PyTree, policy: PyTree, optimiser_state: PyTree, inner: PyTree, outer: PyTree
+) -> tuple[PyTree, Float[Array, ""]]:
+    """∇_η Σ_i J_outer(θ_{i+1}), every θ_{i+1} differentiated through all updates before it.
+
+    Args:
+        problem: the functions of both loops.
+        eta: meta-parameters.
+        policy: θ_0.
+        optimiser_state: state of the inner optimiser at θ_0.
+        inner: data of the K inner updates, stacked along a leading axis.
+        outer: data of the K outer losses, likewise.
+
+    Returns:
+        The gradient (to descend) and the outer loss.
+    """
+
+    def objective(e: PyTree) -> Float[Array, ""]:
+        return unrolled_objective(problem, e, policy, optimiser_state, inner, outer)[0]
+
+    loss, gradient = jax.value_and_grad(objective)(eta)
+    return gradient, loss

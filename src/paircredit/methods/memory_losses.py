@@ -7,8 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from paircredit.methods.policy_gradient import legal_log_probs
-from paircredit.networks.decoder import PictureDecoder
-from paircredit.networks.reconstructive_memory import ReconstructiveMemory
+from paircredit.networks.reconstructive_memory import PictureDecoder, ReconstructiveMemory
 from paircredit.types import PyTree, Trajectory
 
 

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from paircredit.estimators.sequences import SequenceMarks, mark_sequences
+from paircredit.estimators.redistribution import SequenceMarks, mark_sequences
 from paircredit.methods.replay import Episodes
 from paircredit.types import PyTree, Trajectory
 

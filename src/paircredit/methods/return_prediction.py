@@ -17,7 +17,7 @@ from paircredit.methods.loops import Trained
 from paircredit.methods.policy_gradient import mean_over_valid
 from paircredit.methods.replay import Episodes, Replay
 from paircredit.networks import NetworkSpec
-from paircredit.networks.redistribution import CellStart, FirstChange, Inputs, ReturnPredictor
+from paircredit.networks.return_predictor import CellStart, FirstChange, Inputs, ReturnPredictor
 from paircredit.settings import check_all, setting
 from paircredit.types import PyTree, Trajectory
 

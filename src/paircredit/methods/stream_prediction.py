@@ -13,14 +13,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from paircredit.envs.protocol import Environment
-from paircredit.estimators.redistribution import Compensation, prediction_quality, redistribute_stream
-from paircredit.estimators.sequences import SequenceMarks
+from paircredit.estimators.redistribution import Compensation, SequenceMarks, prediction_quality, redistribute_stream
 from paircredit.metagradient.optimisers import apply_updates
 from paircredit.methods.loops import Trained
 from paircredit.methods.recording import Recordings
 from paircredit.methods.return_prediction import JUDGED, ReturnPrediction
 from paircredit.networks import NetworkSpec
-from paircredit.networks.redistribution import ReturnPredictor
+from paircredit.networks.return_predictor import ReturnPredictor
 from paircredit.types import PyTree, Trajectory
 
 

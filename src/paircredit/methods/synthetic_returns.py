@@ -18,7 +18,7 @@ from paircredit.methods.loops import Trained
 from paircredit.methods.policy_gradient import mean_over_valid
 from paircredit.methods.rule import Credit, Experience, Needs, lambda_credit
 from paircredit.networks import contribution_for
-from paircredit.networks.contribution import Contribution
+from paircredit.networks.state_functions import Contribution
 from paircredit.settings import setting
 from paircredit.types import Trajectory
 

@@ -24,8 +24,8 @@ from paircredit.methods.memory_losses import (
 from paircredit.methods.policy_gradient import over_steps
 from paircredit.methods.rule import Credit, lambda_credit
 from paircredit.networks import MemorySpec, NetworkSpec, ReconstructiveMemory
-from paircredit.networks.build import refuse_sharing
 from paircredit.networks.reconstructive_memory import RecurrentState, Thought
+from paircredit.networks.state_functions import refuse_sharing
 from paircredit.settings import setting
 from paircredit.types import PyTree, Trajectory
 

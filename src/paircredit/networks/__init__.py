@@ -1,21 +1,30 @@
 """Representations of policies and value functions."""
 
-from paircredit.networks.actor_critic import PolicyNetwork, SharedNetwork, ValueNetwork
-from paircredit.networks.build import (
+from paircredit.networks.additive_cell import AdditiveCell
+from paircredit.networks.perception import PerceptionModule, Preparable, perception_of, prepare
+from paircredit.networks.reconstructive_memory import MemorySpec, ReconstructiveMemory
+from paircredit.networks.return_predictor import ReturnPredictor
+from paircredit.networks.spec import NetworkSpec
+from paircredit.networks.state_functions import (
+    ContributionNetwork,
+    ContributionTable,
+    LambdaNetwork,
+    LambdaTable,
+    PolicyNetwork,
+    PolicyTable,
+    SharedNetwork,
+    ValueFunction,
+    ValueNetwork,
+    ValueTable,
+    contribution_for,
+    lambda_for,
     num_states,
-    perception_for,
     policy_and_value_for,
     policy_for,
+    refuse_sharing,
     value_for,
     values_and_features,
 )
-from paircredit.networks.contribution import ContributionNetwork, ContributionTable, contribution_for
-from paircredit.networks.memory import MemorySpec
-from paircredit.networks.reconstructive_memory import ReconstructiveMemory
-from paircredit.networks.redistribution import AdditiveCell, ReturnPredictor
-from paircredit.networks.spec import NetworkSpec
-from paircredit.networks.state_lambda import LambdaNetwork, LambdaTable, lambda_for
-from paircredit.networks.tabular import PolicyTable, ValueTable
 from paircredit.networks.transformer import Transformer, TransformerSpec
 
 __all__ = [
@@ -26,21 +35,26 @@ __all__ = [
     "LambdaTable",
     "MemorySpec",
     "NetworkSpec",
+    "PerceptionModule",
     "PolicyNetwork",
     "PolicyTable",
+    "Preparable",
     "ReconstructiveMemory",
     "ReturnPredictor",
     "SharedNetwork",
     "Transformer",
     "TransformerSpec",
+    "ValueFunction",
     "ValueNetwork",
     "ValueTable",
     "contribution_for",
     "lambda_for",
     "num_states",
-    "perception_for",
+    "perception_of",
     "policy_and_value_for",
     "policy_for",
+    "prepare",
+    "refuse_sharing",
     "value_for",
     "values_and_features",
 ]

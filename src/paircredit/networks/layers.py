@@ -7,11 +7,16 @@ written as matrix products here (docs/performance.md has the measurements).
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
+
+FORGET_BIAS = 1.0
+"""Added to the forget gate, so that a fresh cell remembers (our choice, as is usual)."""
 
 
 def fan_in_normal(
@@ -33,7 +38,7 @@ class Dense(eqx.Module):
         return cls(fan_in_normal(key, (inputs, outputs), inputs, scale), jnp.zeros((outputs,), dtype=float))
 
     def __call__(self, x: Float[Array, "*batch inputs"]) -> Float[Array, "*batch outputs"]:
-        """The layer, in the precision of its input."""
+        """Apply the layer in the precision of its input."""
         return x @ self.weight.astype(x.dtype) + self.bias.astype(x.dtype)
 
     def astype(self, dtype: jnp.dtype) -> Dense:
@@ -42,7 +47,10 @@ class Dense(eqx.Module):
 
 
 class Conv3x3(eqx.Module):
-    """A 3×3 convolution, stride 1, padded with zeros to keep its size, on pictures whose rows lie flat."""
+    """A 3×3 convolution, stride 1, padded with zeros to keep its size.
+
+    It maps a picture whose rows lie flat, [H, W·channels], to one of the same kind, [H, W·filters].
+    """
 
     weight: Float[Array, "3 3 channels filters"]
     bias: Float[Array, " filters"]
@@ -55,7 +63,7 @@ class Conv3x3(eqx.Module):
         return cls(weight, jnp.zeros((filters,), dtype=float), width)
 
     def as_matrix(self, dtype: jnp.dtype) -> RowMatrix:
-        """The layer in the form that it is computed in; whoever applies it many times makes this once."""
+        """The layer in the form in which it is computed; make it once if you apply it many times."""
         channels, filters = self.weight.shape[2:]
         shift = np.stack([np.eye(self.width, k=1 - x) for x in range(3)])  # shift[x, source, target]
         band = jnp.einsum("xst,yxcf->ysctf", jnp.asarray(shift, dtype=self.weight.dtype), self.weight)
@@ -63,7 +71,6 @@ class Conv3x3(eqx.Module):
         return RowMatrix(matrix.astype(dtype), jnp.tile(self.bias, self.width).astype(dtype))
 
     def __call__(self, rows: Float[Array, "H inputs"]) -> Float[Array, "H outputs"]:
-        """From rows [H, W·channels] to rows [H, W·filters]."""
         return self.as_matrix(rows.dtype)(rows)
 
 
@@ -79,7 +86,40 @@ class RowMatrix(eqx.Module):
     bias: Float[Array, " outputs"]
 
     def __call__(self, rows: Float[Array, "H inputs"]) -> Float[Array, "H outputs"]:
-        """From rows [H, W·channels] to rows [H, W·filters]."""
         height, padded = rows.shape[0], jnp.pad(rows, ((1, 1), (0, 0)))
         stacked = jnp.concatenate([padded[y : y + height] for y in range(3)], axis=-1)
         return stacked @ self.matrix + self.bias
+
+
+class CellState(NamedTuple):
+    """The state that an LSTM carries from step to step."""
+
+    output: Float[Array, " C"]
+    cell: Float[Array, " C"]
+
+
+class LSTM(eqx.Module):
+    """A long short-term memory cell whose four gates are one matrix product.
+
+    c' = σ(f + 1) c + σ(i) tanh(g), output' = σ(o) tanh(c'), where (i, g, f, o) = [x, output] W + b.
+
+    `equinox.nn.LSTMCell` keeps two matrices, transposed and drawn uniformly: other parameter names and another start
+    than kept learners have.
+    """
+
+    gates: Dense
+
+    @classmethod
+    def random(cls, key: Key[Array, ""], inputs: int, width: int) -> LSTM:
+        """Fan-in normal weights, biases of 0."""
+        return cls(Dense.random(key, inputs + width, 4 * width))
+
+    def initial_state(self) -> CellState:
+        """Zeros, before the first step."""
+        zeros = jnp.zeros((self.gates.bias.shape[0] // 4,), dtype=self.gates.bias.dtype)
+        return CellState(zeros, zeros)
+
+    def __call__(self, x: Float[Array, " inputs"], state: CellState) -> CellState:
+        into, candidate, keep, out = jnp.split(self.gates(jnp.concatenate([x, state.output])), 4)
+        cell = jax.nn.sigmoid(keep + FORGET_BIAS) * state.cell + jax.nn.sigmoid(into) * jnp.tanh(candidate)
+        return CellState(jax.nn.sigmoid(out) * jnp.tanh(cell), cell)

@@ -1,4 +1,4 @@
-"""How large the networks are, and what about them is open."""
+"""Sizes of the networks, and the choices about them that the paper leaves open."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Precision = Literal["auto", "float32", "bfloat16"]
 
 
 def dtype_between_layers(precision: Precision, parameters: jnp.dtype) -> jnp.dtype:
-    """The type of the numbers between layers, given that of the parameters."""
+    """The type of the numbers between layers, given the type of the parameters."""
     low = precision == "bfloat16" or (precision == "auto" and jax.default_backend() == "gpu")
     return jnp.dtype(jnp.bfloat16) if low else parameters
 
@@ -30,11 +30,11 @@ class NetworkSpec:
         (16, 32), "Filters of the two 3×3 convolutions", "paper, KtD appendix", at_least=1
     )
     picture_width: int = setting(
-        512, "Units of the dense layer behind the convolutions", "paper, KtD appendix", at_least=1
+        512, "Units of the dense layer after the convolutions", "paper, KtD appendix", at_least=1
     )
     trunk: tuple[int, int] = setting(
         (512, 256),
-        "Units of the two dense layers behind the flags, or of the two there are for vectors",
+        "Units of the two dense layers after the flags, or of the two there are for vectors",
         "paper, KtD appendix",
         at_least=1,
     )

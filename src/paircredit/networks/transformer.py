@@ -22,7 +22,7 @@ _NOT_SEEN = -1e9
 
 @dataclasses.dataclass(frozen=True)
 class TransformerSpec:
-    """Sizes of a Transformer, and what about it is open."""
+    """Sizes of a Transformer, and the choices that the paper leaves open."""
 
     blocks: int = setting(4, "Blocks", "paper, KtD appendix, RGM", at_least=0)
     heads: int = setting(4, "Attention heads per block", "paper, KtD appendix, RGM", at_least=1)
@@ -38,25 +38,29 @@ class TransformerSpec:
 
 
 class LayerNorm(eqx.Module):
-    """Every vector with mean 0 and deviation 1, then scaled and shifted."""
+    """Gives every vector mean 0 and deviation 1, then scales and shifts it.
+
+    `equinox.nn` has this layer and the attention below under other parameter names, with other initial weights and a
+    matrix each for queries, keys and values: kept learners would not load, and no lines would be saved.
+    """
 
     scale: Float[Array, " D"]
     shift: Float[Array, " D"]
 
     @classmethod
     def start(cls, width: int) -> LayerNorm:
-        """Scale 1, shift 0."""
+        """A layer that neither scales nor shifts yet."""
         return cls(jnp.ones((width,), dtype=float), jnp.zeros((width,), dtype=float))
 
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N D"]:
-        """The normed vectors."""
+
         centred = x - jnp.mean(x, axis=-1, keepdims=True)
         variance = jnp.mean(jnp.square(centred), axis=-1, keepdims=True)
         return centred * jax.lax.rsqrt(variance + 1e-5) * self.scale[None] + self.shift[None]
 
 
 class Attention(eqx.Module):
-    """Heads of scaled dot-product attention. One matrix makes queries, keys and values of all heads."""
+    """Scaled dot-product attention. One matrix makes queries, keys and values of all heads."""
 
     inwards: Dense
     outwards: Dense
@@ -64,12 +68,11 @@ class Attention(eqx.Module):
 
     @classmethod
     def random(cls, key: Key[Array, ""], width: int, heads: int) -> Attention:
-        """Fan-in normal weights, biases of 0."""
         one, two = jax.random.split(key)
         return cls(Dense.random(one, width, 3 * width), Dense.random(two, width, width), heads)
 
     def __call__(self, x: Float[Array, "N D"], seen: Bool[Array, " N"]) -> Float[Array, "N D"]:
-        """What every token gathers from those that are to be seen."""
+        """What every token gathers from the tokens that are `seen`."""
         count, width = x.shape
         queries, keys, values = jnp.moveaxis(self.inwards(x).reshape(count, 3, self.heads, width // self.heads), 1, 0)
         scores = jnp.einsum("qhd,khd->hqk", queries, keys) / np.sqrt(width // self.heads)
@@ -88,7 +91,6 @@ class Block(eqx.Module):
 
     @classmethod
     def random(cls, key: Key[Array, ""], spec: TransformerSpec) -> Block:
-        """Fan-in normal weights, biases of 0."""
         keys = jax.random.split(key, 3)
         hidden = spec.widening * spec.width
         return cls(
@@ -100,13 +102,13 @@ class Block(eqx.Module):
         )
 
     def __call__(self, x: Float[Array, "N D"], seen: Bool[Array, " N"]) -> Float[Array, "N D"]:
-        """The tokens after this block."""
+
         x = x + self.attention(self.first_norm(x), seen)
         return x + self.narrow(jax.nn.relu(self.wide(self.second_norm(x))))
 
 
 class Transformer(eqx.Module):
-    """Positions, some blocks, a last norm."""
+    """Positions, blocks, and a last norm."""
 
     places: Float[Array, "N D"] | None
     blocks: tuple[Block, ...]
@@ -118,8 +120,8 @@ class Transformer(eqx.Module):
         """Fan-in normal weights.
 
         Args:
-            key: of the weights.
-            tokens: how many there are in a full episode.
+            key: draws the weights.
+            tokens: the number of tokens of a full episode.
             spec: sizes.
         """
         if spec.width % spec.heads or spec.width % 2:
@@ -139,7 +141,7 @@ class Transformer(eqx.Module):
         )
 
     def __call__(self, tokens: Float[Array, "N D"], seen: Bool[Array, " N"]) -> Float[Array, "N D"]:
-        """What becomes of the tokens of one episode; `seen` marks those that are no padding."""
+        """The tokens of one episode after all blocks; `seen` marks those that are no padding."""
         if self.places is not None:
             tokens = tokens + self.places
         elif self.spec.positions == "sinusoidal":

@@ -16,7 +16,7 @@ from jaxtyping import Array
 
 from paircredit.envs.hosted import HostedEnvironment, PoolInGraph
 from paircredit.methods.agent import meta_learn
-from paircredit.networks.prepare import prepare
+from paircredit.networks.perception import prepare
 from paircredit.training import loop
 from paircredit.training.loop import LoopState, Plan, fresh_learner, learns_weights, summarise
 from paircredit.training.pieces import (

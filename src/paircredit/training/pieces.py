@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from paircredit.envs.protocol import Environment, EnvSpec
 from paircredit.methods.protocol import Method
-from paircredit.networks.prepare import prepare
+from paircredit.networks.perception import prepare
 from paircredit.training.rollout import act, choose, fresh_carry, steps_per_iteration
 from paircredit.types import PyTree, TimeStep, Trajectory, episode_numbers
 

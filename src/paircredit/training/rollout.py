@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from paircredit.envs.protocol import Environment
 from paircredit.methods.policy_gradient import ILLEGAL_LOGIT
 from paircredit.methods.protocol import Method
-from paircredit.networks.prepare import prepare
+from paircredit.networks.perception import prepare
 from paircredit.types import PyTree, Trajectory
 
 

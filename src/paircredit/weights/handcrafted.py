@@ -1,4 +1,4 @@
-"""Weights a person would write who knows the environment: 1 where a reward depends on the action, else 0."""
+"""Weights that a person who knows the environment would write: 1 where a reward depends on the action, else 0."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from paircredit.envs.key_to_door import KeyToDoor
 from paircredit.envs.protocol import Environment
 from paircredit.envs.umbrella import Umbrella
 from paircredit.errors import PaircreditError
-from paircredit.weights.fixed_pairs import FixedPairs
-from paircredit.weights.tabular import FixedTable, check_table_size
+from paircredit.weights.tables import FixedPairs, FixedTable, check_table_size
 
 
 @singledispatch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import equinox as eqx
 import jax
@@ -11,8 +11,8 @@ from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import EnvSpec
 from paircredit.errors import unknown_name
-from paircredit.networks.build import perception_for
 from paircredit.networks.layers import Dense
+from paircredit.networks.perception import PerceptionModule, perception_of
 from paircredit.networks.spec import NetworkSpec
 from paircredit.networks.transformer import Transformer, TransformerSpec
 from paircredit.types import Trajectory
@@ -24,12 +24,12 @@ class ReturnGenerator(eqx.Module):
     """β_1 … β_T of an episode (paper, KtD appendix).
 
     Token t holds S_t, A_t and R_t, for t = 0 … T (R_0 = 0; no action at the end), and β_t, the weight of R_t, is read
-    from token t: the one that knows the reward and the state it was paid in. What stands beside the features of a state
+    from token t: the one that knows the reward and the state it was paid in. What joins the features of a state
     has a matrix of its own: the sum is that of one layer on all of it, and no matrix has an odd number of rows, which
     GPUs are slow at.
     """
 
-    perception: Any
+    perception: PerceptionModule
     project: Dense
     beside: Float[Array, "A_plus_1 D"]
     transformer: Transformer
@@ -50,11 +50,11 @@ class ReturnGenerator(eqx.Module):
         """Fan-in normal weights, those of the last layer times `scale`: all β start near 1, the regular return.
 
         Args:
-            key: of the weights.
-            spec: of the environment.
+            key: draws the weights.
+            spec: the environment whose episodes it reads.
             network: sizes of the perception module.
-            transformer: sizes of what lies above it.
-            bound: β as it leaves the last layer, or 2·sigmoid of that.
+            transformer: sizes of the Transformer on top of it.
+            bound: whether β is the output of the last layer (`linear`) or 2·sigmoid of it.
             scale: factor on the initial weights of the last layer.
         """
         if bound not in get_args(Bound):
@@ -64,7 +64,7 @@ class ReturnGenerator(eqx.Module):
         project = Dense.random(keys[1], features + spec.num_actions + 1, transformer.width)
         last = Dense.random(keys[3], transformer.width, 1, scale)
         return cls(
-            perception=perception_for(keys[0], spec, network),
+            perception=perception_of(keys[0], spec.observation, network),
             project=Dense(project.weight[:features], project.bias),
             beside=project.weight[features:],
             transformer=Transformer.random(keys[2], spec.horizon + 1, transformer),

@@ -67,9 +67,9 @@ def test_episodes_begin_by_chance():
 @pytest.mark.parametrize("count", [1, 2, 5, 8])
 def test_whole_numbers_are_equally_likely(count):
     parts = jnp.linspace(0, 1, 40 * count, endpoint=False)
-    numbers = environment.whole_number(parts + 1 / (80 * count), count)
+    numbers = environment.uniform_int(parts + 1 / (80 * count), count)
     np.testing.assert_array_equal(np.bincount(numbers), [40] * count)
-    assert environment.whole_number(jnp.asarray(1.0), count) == count - 1, "should rounding ever make it 1"
+    assert environment.uniform_int(jnp.asarray(1.0), count) == count - 1, "should rounding ever make it 1"
 
 
 @pytest.mark.parametrize("game", ["asterix", "seaquest"])

@@ -39,8 +39,8 @@ late. Ours counts steps, so that no rounding enters.
 class CartpoleState(eqx.Module):
     """Position and angle with their speeds, and the number of steps made.
 
-    The original wraps the angle into one turn. Nothing ever sees it but through sine and cosine, and angles near 0 keep
-    all their digits, so ours stays as it comes.
+    The original wraps the angle into one turn. It is only ever seen through sine and cosine, and angles near 0 keep all
+    their digits, so ours is not wrapped.
     """
 
     time: Int32[Array, ""]
@@ -57,7 +57,6 @@ class Cartpole(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        """The shape of the environment."""
         return EnvSpec("bsuite/cartpole", 3, Vector(6), self.horizon)
 
     def reset(self, key: Key[Array, ""]) -> tuple[CartpoleState, TimeStep]:
@@ -103,7 +102,6 @@ class Cartpole(eqx.Module):
         return TimeStep(observation, jnp.ones((3,), dtype=bool), reward, end, jnp.zeros((), dtype=bool))
 
     def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
-        """What the training loop records beside the return."""
         return episode_summary(trajectory, cartpole_regret)
 
 
@@ -115,7 +113,6 @@ class CartpoleConfig:
     """Steps of the longest episode (bsuite: 1001); fewer is another, easier task, for trying things out."""
 
     def build(self) -> Cartpole:
-        """The environment; an impossible length is refused."""
         if not 1 <= self.max_steps <= LONGEST:
             raise PaircreditError(f"Cartpole's max_steps is {self.max_steps}, but must lie between 1 and {LONGEST}.")
         return Cartpole(self.max_steps)

@@ -29,7 +29,7 @@ STEPS = ROWS - 1
 
 
 class CatchChance(eqx.Module):
-    """All that chance decides in an episode.
+    """All random draws of an episode.
 
     Attributes:
         ball: the column of the ball.
@@ -41,7 +41,7 @@ class CatchChance(eqx.Module):
 
 
 class CatchState(eqx.Module):
-    """Where an episode stands; the row of the ball is the time."""
+    """The state of an episode; the row of the ball is the time."""
 
     time: Int32[Array, ""]
     paddle: Int32[Array, ""]
@@ -56,7 +56,6 @@ class Catch(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        """The shape of the environment."""
         return EnvSpec("bsuite/catch", 3, Vector(ROWS * COLUMNS), STEPS)
 
     def reset(self, key: Key[Array, ""]) -> tuple[CatchState, TimeStep]:
@@ -90,7 +89,6 @@ class Catch(eqx.Module):
         return TimeStep(taken.astype(reward.dtype), legal, reward, end, jnp.zeros((), dtype=bool))
 
     def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
-        """What the training loop records beside the return."""
         return episode_summary(trajectory, catch_regret)
 
 
@@ -104,7 +102,6 @@ class CatchConfig:
     """What rewards are multiplied by, before the noise (bsuite's catch_scale: 0.001, 0.03, 1, 30, 1000)."""
 
     def build(self) -> Catch:
-        """The environment; impossible settings are refused."""
         largest = float(jnp.finfo(jax.dtypes.canonicalize_dtype(float)).max)  # larger ones become infinite in an array
         for name in ("noise_scale", "reward_scale"):
             if not abs(getattr(self, name)) <= largest:

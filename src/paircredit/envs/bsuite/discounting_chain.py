@@ -1,7 +1,7 @@
 """bsuite's discounting chain: the first action picks one of five chains, each of which pays once, sooner or later.
 
 The chains pay 1 after 1, 3, 10, 30 and 100 steps; one of them, the bonus chain, pays 1.1. An episode has 100 steps
-whatever was chosen. Nothing is random. Who discounts much prefers the early chains, bonus or not.
+whatever was chosen. Nothing is random. An agent that discounts much prefers the early chains, bonus or not.
 """
 
 from __future__ import annotations
@@ -41,11 +41,9 @@ class DiscountingChain(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        """The shape of the environment."""
         return EnvSpec("bsuite/discounting_chain", len(PAYDAYS), Vector(2), STEPS)
 
     def reset(self, key: Key[Array, ""]) -> tuple[DiscountingChainState, TimeStep]:
-        """Every episode begins alike."""
         del key
         return self.start()
 
@@ -73,7 +71,6 @@ class DiscountingChain(eqx.Module):
         return TimeStep(observation, legal, reward, end, jnp.zeros((), dtype=bool))
 
     def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
-        """What the training loop records beside the return."""
         return episode_summary(trajectory, discounting_chain_regret)
 
 
@@ -85,7 +82,6 @@ class DiscountingChainConfig:
     """Which chain has the bonus: this number modulo 5 (bsuite: 0 to 19, so that four variants are alike)."""
 
     def build(self) -> DiscountingChain:
-        """The environment; a negative number is refused."""
         if self.mapping_seed < 0:
             raise PaircreditError(
                 f"The discounting chain's mapping_seed is {self.mapping_seed}, but cannot be negative."

@@ -1,8 +1,8 @@
-"""What an episode cost compared to the best, as bsuite counts it; the sum over all episodes is the total regret.
+"""The regret of an episode, as bsuite counts it; the sum over all episodes is the total regret.
 
 The original counts catch and the umbrella inside the environment, where neither noise, nor scale, nor the random
 rewards of the day are known. Here the final observation tells how an episode really ended. Cartpole and the chain it
-counts from the return: the best return, times the episodes, less what was paid.
+counts from the return: the best return, times the number of episodes, less the rewards.
 
 All functions take whole episodes, padded to the horizon, with any leading axes, and return one number per episode.
 """
@@ -17,11 +17,11 @@ from jaxtyping import Array, Float
 from paircredit.types import Trajectory
 
 CATCH_WIDTH = 5
-"""Columns of the board of catch: its last so many numbers are the row of the paddle."""
+"""Columns of the board of catch: its last five numbers are the row of the paddle."""
 CARTPOLE_BEST = 1000.0
-"""The return that costs nothing; a perfect episode is paid one more and so costs −1."""
+"""The return without regret; a perfect episode gets one more and so has a regret of −1."""
 CHAIN_BEST = 1.1
-"""What the bonus chain pays."""
+"""The return of the bonus chain, which has no regret."""
 
 
 def catch_regret(trajectory: Trajectory) -> Float[Array, "*batch"]:
@@ -49,7 +49,7 @@ def discounting_chain_regret(trajectory: Trajectory) -> Float[Array, "*batch"]:
 def episode_summary(
     trajectory: Trajectory, regret: Callable[[Trajectory], Float[Array, "*batch"]]
 ) -> dict[str, Float[Array, ""]]:
-    """What the training loop records beside the mean return of a batch: mean regret, mean length, best return.
+    """Mean regret, mean length and best return of a batch, which the training loop records with its mean return.
 
     With the return these are all that bsuite's own logs hold.
     """

@@ -1,4 +1,4 @@
-"""Every variant of the seven domains: what bsuite calls its sweep, 146 settings with the original's ids."""
+"""The seven domains, their 146 variants with bsuite's ids (its sweep), and the episodes that bsuite logs."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ COPIES_PER_SCALE = 4
 SIZES = (*range(1, 11), 12, 14, 17, 20, 25, *range(30, 101, 10))
 """Lengths of umbrella_length and numbers of distractors of umbrella_distract."""
 
+_FIRST_DECADE = tuple(range(1, 10))
+_LATER_DECADES = (10, 12, 14, 17, 20, 25, 30, 40, 50, 60, 70, 80, 90)
+"""Logged episodes of every later decade, times a power of ten."""
+
 
 class Domain(NamedTuple):
     """One of the seven domains.
@@ -27,7 +31,7 @@ class Domain(NamedTuple):
     Attributes:
         summary: one line for `paircredit list`.
         config: the settings of a middling variant; its static sizes fit all variants.
-        settings: what each variant changes of it, in the order of bsuite's ids.
+        settings: the settings that each variant changes, in the order of bsuite's ids.
     """
 
     summary: str
@@ -92,3 +96,12 @@ def bsuite_config(bsuite_id: str) -> BsuiteConfig:
         first, *_, last = variants
         raise PaircreditError(f"There is no bsuite id {bsuite_id!r}; this domain has {first} to {last}.")
     return SWEEP[bsuite_id]
+
+
+def logged_episodes(total: int) -> list[int]:
+    """The episodes among the first `total` that bsuite logs, about as many in every decade, counted from 1."""
+    found, factor = [number for number in _FIRST_DECADE if number <= total], 1
+    while 10 * factor <= total:
+        found += [factor * step for step in _LATER_DECADES if factor * step <= total]
+        factor *= 10
+    return found

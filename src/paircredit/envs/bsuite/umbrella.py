@@ -6,7 +6,7 @@ nothing. Every step but the last pays +1 or −1 at random. The last one pays +1
 one, or neither, and −1 otherwise.
 
 The length of the day and the number of distractors are data. `horizon` and `width` are the largest of them that share
-a program: shorter days end earlier, and bits behind an environment's own distractors are 0.
+a program: shorter days end earlier, and bits after an environment's own distractors are 0.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NEED, HAS, COIN = 1, 2, 4
 
 
 class UmbrellaChance(eqx.Module):
-    """All that chance decides in an episode.
+    """All random draws of an episode.
 
     Attributes:
         needed: whether the umbrella is needed.
@@ -50,7 +50,7 @@ class UmbrellaChance(eqx.Module):
 
 
 class UmbrellaState(eqx.Module):
-    """Where an episode stands."""
+    """The state of an episode."""
 
     time: Int32[Array, ""]
     has: Bool[Array, ""]
@@ -58,7 +58,7 @@ class UmbrellaState(eqx.Module):
 
 
 class UmbrellaChain(eqx.Module):
-    """A day of `length` steps with so many distractors, padded to `horizon` and `width`."""
+    """A day of `length` steps with `distractors` random bits in view, padded to `horizon` and `width`."""
 
     length: Int32[Array, ""]
     distractors: Int32[Array, ""]
@@ -67,7 +67,6 @@ class UmbrellaChain(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        """The shape of the environment."""
         seen = Vector(SIGHTS + self.width, own=SIGHTS + self.distractors)
         return EnvSpec("bsuite/umbrella", 2, seen, self.horizon)
 
@@ -84,7 +83,7 @@ class UmbrellaChain(eqx.Module):
         """An episode with these draws.
 
         The rows of the state's bits are made to look like observations, once for all: the bit of the need comes first,
-        bits behind the environment's own distractors are cleared. Bits that stand where they are seen are unpacked
+        bits after the environment's own distractors are cleared. Bits that stand where they are seen are unpacked
         several times as fast by vector instructions as shifted ones.
         """
         need = self._in_first_word(chance.needed.astype(jnp.uint32))
@@ -124,12 +123,11 @@ class UmbrellaChain(eqx.Module):
         return TimeStep(observation, jnp.ones((2,), dtype=bool), reward, end, jnp.zeros((), dtype=bool))
 
     def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
-        """What the training loop records beside the return."""
         return episode_summary(trajectory, umbrella_regret)
 
 
 def words_per_step(width: int) -> int:
-    """Words for the bits of a step with so many distractors."""
+    """The number of words that hold the bits of a step with `width` distractors."""
     return -(-(SIGHTS + width) // WORD)
 
 
@@ -147,7 +145,6 @@ class UmbrellaChainConfig:
     """Pad observations to this many distractors (0: to their number), for the same reason."""
 
     def build(self) -> UmbrellaChain:
-        """The environment; impossible sizes are refused."""
         horizon, width = self.max_length or self.length, self.max_distractors or self.distractors
         if not 1 <= self.length <= horizon:
             raise PaircreditError(

@@ -12,25 +12,26 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from paircredit.envs.minatar.environment import SIZE, whole_number
-from paircredit.envs.minatar.grid import (
+from paircredit.envs.minatar.environment import (
     LANES,
+    SIZE,
     ahead,
     columns,
+    falses,
     inside,
+    int32,
     lanes,
     layers,
     moved,
     rows_of,
-    truths,
-    whole,
-    wholes,
+    uniform_int,
+    zeros,
 )
 
 FIRST_SPAWN_SPEED, FIRST_MOVE_SPEED = 10, 5
 HARDER_EVERY = 100
 NOWHERE = -1
-"""A column beside the picture."""
+"""A column outside the picture."""
 
 
 class AsterixState(eqx.Module):
@@ -65,20 +66,19 @@ class Asterix:
     step_chances: ClassVar[int] = 3
 
     def start(self, chance: Float[Array, " 0"]) -> AsterixState:
-        """Nothing is random."""
         return AsterixState(
-            x=whole(5),
-            y=whole(5),
-            there=truths(LANES),
-            place=wholes(LANES),
-            right=truths(LANES),
-            gold=truths(LANES),
-            spawn_timer=whole(FIRST_SPAWN_SPEED),
-            spawn_speed=whole(FIRST_SPAWN_SPEED),
-            move_timer=whole(FIRST_MOVE_SPEED),
-            move_speed=whole(FIRST_MOVE_SPEED),
-            ramp_timer=whole(HARDER_EVERY),
-            ramp_index=whole(0),
+            x=int32(5),
+            y=int32(5),
+            there=falses(LANES),
+            place=zeros(LANES),
+            right=falses(LANES),
+            gold=falses(LANES),
+            spawn_timer=int32(FIRST_SPAWN_SPEED),
+            spawn_speed=int32(FIRST_SPAWN_SPEED),
+            move_timer=int32(FIRST_MOVE_SPEED),
+            move_speed=int32(FIRST_MOVE_SPEED),
+            ramp_timer=int32(HARDER_EVERY),
+            ramp_index=int32(0),
         )
 
     def step(
@@ -133,7 +133,7 @@ class Asterix:
 
 
 def _chosen_lane(there: Bool[Array, " 8"], chance: Float[Array, ""]) -> Bool[Array, " 8"]:
-    """One of the lanes without a thing; none where all have one."""
+    """A random lane among those without a thing; none where all have one."""
     free = ~there
     number = jnp.cumsum(free.astype(jnp.int32), dtype=jnp.int32) - 1
-    return free & (number == whole_number(chance, number[-1] + 1))
+    return free & (number == uniform_int(chance, number[-1] + 1))

@@ -9,8 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from paircredit.envs.minatar.environment import SIZE
-from paircredit.envs.minatar.grid import ahead, columns, inside, layers, moved, truth, whole
+from paircredit.envs.minatar.environment import SIZE, ahead, boolean, columns, inside, int32, layers, moved
 
 BOTTOM = SIZE - 1
 
@@ -45,23 +44,22 @@ class Breakout:
     def start(self, chance: Float[Array, " 1"]) -> BreakoutState:
         """Chance: does the ball come from the left or from the right?"""
         from_left = chance[0] < 1 / 2
-        ball_x, ball_y = jnp.where(from_left, 0, SIZE - 1), whole(3)
+        ball_x, ball_y = jnp.where(from_left, 0, SIZE - 1), int32(3)
         return BreakoutState(
-            x=whole(4),
+            x=int32(4),
             ball_x=ball_x,
             ball_y=ball_y,
             right=from_left,
-            down=truth(True),
+            down=boolean(True),
             last_x=ball_x,
             last_y=ball_y,
             bricks=_wall(),
-            in_brick=truth(False),
+            in_brick=boolean(False),
         )
 
     def step(
         self, state: BreakoutState, action: Int[Array, ""], chance: Float[Array, " 0"]
     ) -> tuple[BreakoutState, Float[Array, ""], Bool[Array, ""]]:
-        """Nothing is random."""
         paddle = moved(state.x, action == 1, action == 3, 0, SIZE - 1)
         ball_x, ball_y = ahead(state.ball_x, state.right), ahead(state.ball_y, state.down)
         right = state.right ^ ~inside(ball_x)
@@ -99,6 +97,6 @@ class Breakout:
 
 
 def _wall() -> Bool[Array, "10 10"]:
-    """Rows 1 to 3."""
+    """Bricks in rows 1 to 3."""
     row = columns()[:, None]
     return jnp.broadcast_to((row >= 1) & (row <= 3), (SIZE, SIZE))

@@ -28,10 +28,10 @@ GAMES: dict[GameName, str] = {
 
 @dataclasses.dataclass(frozen=True)
 class MinAtarConfig:
-    """A game of MinAtar, in pieces."""
+    """Settings of a MinAtar game; rollouts are pieces of its episodes."""
 
     game: GameName = "breakout"
-    """Which of the five."""
+    """Which of the five games."""
     sticky_action_probability: float = 0.1
     """Probability that the last action is repeated (the original's default)."""
     difficulty_ramping: bool = True
@@ -40,7 +40,6 @@ class MinAtarConfig:
     """Steps of a piece (paper, Atari: rollouts of 20 steps)."""
 
     def build(self) -> InPieces:
-        """The game; refuses bad settings."""
         if self.game not in get_args(GameName):
             raise unknown_name("MinAtar game", self.game, get_args(GameName))
         if not 0 <= self.sticky_action_probability <= 1:

@@ -1,4 +1,4 @@
-"""What the five games share: chance, sticky actions, pictures of bytes."""
+"""What the five games share: chance, sticky actions, pictures of bytes, and the few functions they draw with."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from paircredit.types import PixelObservation, PyTree, TimeStep
 
 SIZE = 10
 """Rows and columns of a picture."""
+LANES = SIZE - 2
+"""Lanes of games in which things cross the picture: all rows but the first and the last."""
 NO_BOUND = 2**31 - 1
-"""Episodes last as long as they last; rollouts are pieces of them."""
+"""The horizon of games without one; rollouts are pieces of their episodes."""
 
 
 class Game(Protocol):
@@ -23,7 +25,7 @@ class Game(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the game."""
+        """The name of the game."""
         ...
 
     @property
@@ -38,12 +40,12 @@ class Game(Protocol):
 
     @property
     def start_chances(self) -> int:
-        """How many random numbers a start needs."""
+        """The number of random numbers that a start needs."""
         ...
 
     @property
     def step_chances(self) -> int:
-        """How many random numbers a step needs."""
+        """The number of random numbers that a step needs."""
         ...
 
     def start(self, chance: Float[Array, " start"]) -> PyTree:
@@ -53,16 +55,16 @@ class Game(Protocol):
     def step(
         self, state: PyTree, action: Int[Array, ""], chance: Float[Array, " step"]
     ) -> tuple[PyTree, Float[Array, ""], Bool[Array, ""]]:
-        """The next state, what is paid, and whether the game is over; actions as the original numbers them."""
+        """The next state, the reward, and whether the game is over. Actions have the numbers of the original."""
         ...
 
     def picture(self, state: PyTree) -> Bool[Array, "10 10 C"]:
-        """What there is to see."""
+        """The picture: one channel per kind of thing."""
         ...
 
 
 class MinAtarState(eqx.Module):
-    """A game, and the action that was carried out last."""
+    """The state of a game, and the action that was carried out last."""
 
     game: PyTree
     last_action: Int[Array, ""]
@@ -72,8 +74,8 @@ class MinAtar(eqx.Module):
     """A game with sticky actions.
 
     Attributes:
-        sticky_action_probability: that the last action is repeated, whatever was chosen.
-        game: its rules.
+        sticky_action_probability: how often the last action is repeated, whatever was chosen.
+        game: the rules.
     """
 
     sticky_action_probability: float | Array
@@ -81,27 +83,24 @@ class MinAtar(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        """The shape of the environment."""
         seen = Pixels(SIZE, SIZE, self.game.channels, 0)
         return EnvSpec(f"minatar/{self.game.name}", len(self.game.actions), seen, NO_BOUND)
 
     def reset(self, key: Key[Array, ""]) -> tuple[MinAtarState, TimeStep]:
-        """A new episode."""
         return self.start(jax.random.uniform(key, (self.game.start_chances,), dtype=float))
 
     def start(self, chance: Float[Array, " start"]) -> tuple[MinAtarState, TimeStep]:
-        """A new episode, given its chance."""
+        """A new episode, given its random numbers."""
         state = MinAtarState(self.game.start(chance), jnp.zeros((), dtype=jnp.int32))
         return state, self._seen(state, jnp.zeros((), dtype=float), jnp.zeros((), dtype=bool))
 
     def step(self, key: Key[Array, ""], state: MinAtarState, action: Int[Array, ""]) -> tuple[MinAtarState, TimeStep]:
-        """One transition."""
         return self.follow(state, action, jax.random.uniform(key, (1 + self.game.step_chances,), dtype=float))
 
     def follow(
         self, state: MinAtarState, action: Int[Array, ""], chance: Float[Array, " one_plus_step"]
     ) -> tuple[MinAtarState, TimeStep]:
-        """One transition, given its chance: the first number decides whether the last action sticks."""
+        """One transition, given its random numbers: the first decides whether the last action sticks."""
         chosen = jnp.asarray(self.game.actions, dtype=jnp.int32)[action]
         action = jnp.where(chance[0] < self.sticky_action_probability, state.last_action, chosen)
         game, reward, over = self.game.step(state.game, action, chance[1:])
@@ -119,7 +118,65 @@ class MinAtar(eqx.Module):
         )
 
 
-def whole_number(chance: Float[Array, "*n"], count: int | Int[Array, ""]) -> Int[Array, "*n"]:
-    """A uniform number in [0, 1) as one of 0 … count − 1."""
+def uniform_int(chance: Float[Array, "*n"], count: int | Int[Array, ""]) -> Int[Array, "*n"]:
+    """One of 0 … count − 1, from a uniform number in [0, 1)."""
     numbers = jnp.floor(chance * jnp.asarray(count).astype(chance.dtype)).astype(jnp.int32)
     return jnp.minimum(numbers, count - 1)
+
+
+def columns() -> Int[Array, " 10"]:
+    """The numbers of the columns, or of the rows."""
+    return jnp.arange(SIZE, dtype=jnp.int32)
+
+
+def inside(x: Int[Array, "*N"]) -> Bool[Array, "*N"]:
+    """Whether a column lies in the picture."""
+    return (x >= 0) & (x < SIZE)
+
+
+def layers(*pictures: Bool[Array, "10 10"]) -> Bool[Array, "10 10 C"]:
+    """One picture per channel. They are selected by channel, not stacked: on a CPU that is faster."""
+    channel, chosen = jnp.arange(len(pictures), dtype=jnp.int32), pictures[0][..., None]
+    for number, picture in enumerate(pictures[1:], 1):
+        chosen = jnp.where(channel == number, picture[..., None], chosen)
+    return chosen
+
+
+def lanes() -> Int[Array, " 8"]:
+    """The rows of the lanes."""
+    return columns()[1:-1]
+
+
+def rows_of(by_lane: Int[Array, " 8"]) -> Int[Array, " 10"]:
+    """Numbers by lane, for all rows: −1 where there is no lane."""
+    return jnp.pad(by_lane, 1, constant_values=-1)
+
+
+def ahead(x: Int[Array, "*N"], right: Bool[Array, "*N"]) -> Int[Array, "*N"]:
+    """The next column in the direction of motion; with the direction reversed, the column left behind."""
+    return jnp.where(right, x + 1, x - 1)
+
+
+def moved(x: Int[Array, ""], less: Bool[Array, ""], more: Bool[Array, ""], lowest: int, highest: int) -> Int[Array, ""]:
+    """A coordinate, one less or one more, between two bounds."""
+    return jnp.clip(x - less.astype(jnp.int32) + more.astype(jnp.int32), lowest, highest)
+
+
+def int32(value: int) -> Int[Array, ""]:
+    """A number as an array of the type that all games count in."""
+    return jnp.asarray(value, dtype=jnp.int32)
+
+
+def boolean(value: bool) -> Bool[Array, ""]:
+    """True or False as an array."""
+    return jnp.asarray(value, dtype=bool)
+
+
+def zeros(count: int) -> Int[Array, " N"]:
+    """`count` zeros."""
+    return jnp.zeros((count,), dtype=jnp.int32)
+
+
+def falses(count: int) -> Bool[Array, " N"]:
+    """`count` times False."""
+    return jnp.zeros((count,), dtype=bool)

@@ -9,12 +9,22 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from paircredit.envs.minatar.environment import SIZE, whole_number
-from paircredit.envs.minatar.grid import LANES, ahead, columns, lanes, moved, rows_of, whole, wholes
+from paircredit.envs.minatar.environment import (
+    LANES,
+    SIZE,
+    ahead,
+    columns,
+    int32,
+    lanes,
+    moved,
+    rows_of,
+    uniform_int,
+    zeros,
+)
 
 SPEEDS = 5
 COLUMN = 4
-"""Of the player."""
+"""The player's column."""
 MOVES_EVERY, LAST_STEP = 3, 2500
 
 
@@ -48,10 +58,10 @@ class Freeway:
         """Chance: speeds and directions of the cars."""
         pause, right = _cars(chance)
         return FreewayState(
-            y=whole(SIZE - 1),
-            move_timer=whole(MOVES_EVERY),
-            steps_left=whole(LAST_STEP),
-            place=wholes(LANES),
+            y=int32(SIZE - 1),
+            move_timer=int32(MOVES_EVERY),
+            steps_left=int32(LAST_STEP),
+            place=zeros(LANES),
             right=right,
             pause=pause,
             wait=pause,
@@ -97,5 +107,5 @@ class Freeway:
 
 
 def _cars(chance: Float[Array, " 16"]) -> tuple[Int[Array, " 8"], Bool[Array, " 8"]]:
-    """Pauses, and whether they go right."""
-    return 1 + whole_number(chance[:LANES], SPEEDS), chance[LANES:] >= 1 / 2
+    """Pauses and directions of new cars."""
+    return 1 + uniform_int(chance[:LANES], SPEEDS), chance[LANES:] >= 1 / 2

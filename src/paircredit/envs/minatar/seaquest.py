@@ -15,8 +15,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from paircredit.envs.minatar.environment import SIZE, whole_number
-from paircredit.envs.minatar.grid import ahead, columns, inside, layers, moved, truth, truths, whole, wholes
+from paircredit.envs.minatar.environment import (
+    SIZE,
+    ahead,
+    boolean,
+    columns,
+    falses,
+    inside,
+    int32,
+    layers,
+    moved,
+    uniform_int,
+    zeros,
+)
 
 ENEMIES, SHOTS, DIVERS = 32, 3, 3
 """Enemies cross in 30 steps or more and come one a step at most; own bullets and divers are two at most."""
@@ -27,7 +38,7 @@ FIRST_SPAWN_SPEED, FIRST_MOVE_SPEED = 20, 5
 DIVER_EVERY, DIVER_MOVES_EVERY = 30, 5
 RELOAD, ENEMY_RELOAD = 5, 10
 ROWS = SIZE - 2
-"""Of water: below the surface, above the gauges."""
+"""Rows of water, below the surface and above the gauges."""
 
 Thing = TypeVar("Thing", bound="Shots")
 
@@ -65,7 +76,7 @@ class Enemies(Divers):
 
 
 class SeaquestState(eqx.Module):
-    """Everything; the original's names are in brackets where they differ."""
+    """The whole state of the game; names of the original are in brackets where they differ."""
 
     x: Int[Array, ""]
     y: Int[Array, ""]
@@ -101,26 +112,25 @@ class Seaquest:
     step_chances: ClassVar[int] = 5
 
     def start(self, chance: Float[Array, " 0"]) -> SeaquestState:
-        """Nothing is random."""
         return SeaquestState(
-            x=whole(5),
-            y=whole(0),
-            right=truth(False),
-            oxygen=whole(FULL_OXYGEN),
-            saved=whole(0),
-            at_surface=truth(True),
-            reload=whole(0),
-            enemy_timer=whole(FIRST_SPAWN_SPEED),
-            diver_timer=whole(DIVER_EVERY),
-            spawn_speed=whole(FIRST_SPAWN_SPEED),
-            move_speed=whole(FIRST_MOVE_SPEED),
-            ramp_index=whole(0),
-            shots=Shots(**_nobody(SHOTS)),
+            x=int32(5),
+            y=int32(0),
+            right=boolean(False),
+            oxygen=int32(FULL_OXYGEN),
+            saved=int32(0),
+            at_surface=boolean(True),
+            reload=int32(0),
+            enemy_timer=int32(FIRST_SPAWN_SPEED),
+            diver_timer=int32(DIVER_EVERY),
+            spawn_speed=int32(FIRST_SPAWN_SPEED),
+            move_speed=int32(FIRST_MOVE_SPEED),
+            ramp_index=int32(0),
+            shots=Shots(**_none_alive(SHOTS)),
             enemy_shots=jnp.zeros((2, SIZE, SIZE), dtype=bool),
             enemies=Enemies(
-                **_nobody(ENEMIES), wait=wholes(ENEMIES), submarine=truths(ENEMIES), reload=wholes(ENEMIES)
+                **_none_alive(ENEMIES), wait=zeros(ENEMIES), submarine=falses(ENEMIES), reload=zeros(ENEMIES)
             ),
-            divers=Divers(**_nobody(DIVERS), wait=wholes(DIVERS)),
+            divers=Divers(**_none_alive(DIVERS), wait=zeros(DIVERS)),
         )
 
     def step(
@@ -132,7 +142,7 @@ class Seaquest:
         diver_timer = jnp.where(state.diver_timer == 0, DIVER_EVERY, state.diver_timer)
 
         fires = (action == 5) & (state.reload == 0)
-        bullet = Shots(x=state.x, y=state.y, right=state.right, alive=truth(True))
+        bullet = Shots(x=state.x, y=state.y, right=state.right, alive=boolean(True))
         shots = _push(state.shots, bullet, fires)
         reload = jnp.where(fires, RELOAD, state.reload)
         x = moved(state.x, action == 1, action == 3, 0, SIZE - 1)
@@ -185,7 +195,7 @@ class Seaquest:
 
     def picture(self, state: SeaquestState) -> Bool[Array, "10 10 C"]:
         """Front, back, own bullets, trails, their bullets, fish, submarines, oxygen, divers on board, divers."""
-        player = Shots(x=state.x[None], y=state.y[None], right=state.right[None], alive=truths(1) | True)
+        player = Shots(x=state.x[None], y=state.y[None], right=state.right[None], alive=falses(1) | True)
         column, bottom = columns(), columns()[:, None] == SIZE - 1
         enemies, divers = state.enemies, state.divers
         return layers(
@@ -203,18 +213,18 @@ class Seaquest:
 
 
 def _new_enemy(state: SeaquestState, chance: Float[Array, " 3"]) -> Enemies:
-    """Nobody comes in a row where somebody goes the other way."""
-    right, submarine, row = chance[0] < 1 / 2, chance[1] < 1 / 3, 1 + whole_number(chance[2], ROWS)
+    """A new enemy from the left or the right, but not into a row where another goes the other way."""
+    right, submarine, row = chance[0] < 1 / 2, chance[1] < 1 / 3, 1 + uniform_int(chance[2], ROWS)
     here = state.enemies
     blocked = jnp.any(here.alive & (here.y == row) & (here.right != right))
     new = Enemies(
         x=jnp.where(right, 0, SIZE - 1),
         y=row,
         right=right,
-        alive=truth(True),
+        alive=boolean(True),
         wait=state.move_speed,
         submarine=submarine,
-        reload=whole(ENEMY_RELOAD),
+        reload=int32(ENEMY_RELOAD),
     )
     return _push(here, new, (state.enemy_timer == 0) & ~blocked)
 
@@ -223,10 +233,10 @@ def _new_diver(state: SeaquestState, chance: Float[Array, " 2"]) -> Divers:
     right = chance[0] < 1 / 2
     new = Divers(
         x=jnp.where(right, 0, SIZE - 1),
-        y=1 + whole_number(chance[1], ROWS),
+        y=1 + uniform_int(chance[1], ROWS),
         right=right,
-        alive=truth(True),
-        wait=whole(DIVER_MOVES_EVERY),
+        alive=boolean(True),
+        wait=int32(DIVER_MOVES_EVERY),
     )
     return _push(state.divers, new, state.diver_timer == 0)
 
@@ -293,7 +303,7 @@ def _pick_up(
 
 
 def _push(things: Thing, new: Thing, where: Bool[Array, ""]) -> Thing:
-    """The new thing first, the others behind it."""
+    """The buffer with the new thing in front, if there is one."""
 
     def pushed(old: Array, value: Array) -> Array:
         return jnp.where(where, jnp.concatenate([value.astype(old.dtype)[None], old[:-1]]), old)
@@ -311,22 +321,22 @@ def _without(things: Thing, dead: Bool[Array, " N"]) -> Thing:
 
 
 def _shifted(shots: Bool[Array, "10 10"], by: int) -> Bool[Array, "10 10"]:
-    """Every row moved by a column; what leaves the picture is gone."""
+    """All shots moved by one column; those that leave the picture are gone."""
     nothing = jnp.zeros((SIZE, 1), dtype=bool)
     return jnp.hstack([nothing, shots[:, :-1]]) if by > 0 else jnp.hstack([shots[:, 1:], nothing])
 
 
 def _mark(things: Shots, wanted: Bool[Array, " N"], x: Int[Array, " N"] | None = None) -> Bool[Array, "10 10"]:
-    """A picture of things; what lies beside it is not drawn.
+    """A picture of the wanted things; those outside it are not drawn.
 
     Rows are drawn as bits of a number, which takes a tenth of the comparisons.
     """
     x = things.x if x is None else x
-    bits = jnp.where(wanted & inside(x), jnp.left_shift(whole(1), x), 0)
+    bits = jnp.where(wanted & inside(x), jnp.left_shift(int32(1), x), 0)
     by_row = jnp.where(things.y[:, None] == columns(), bits[:, None], 0)
-    rows = jax.lax.reduce(by_row, whole(0), jax.lax.bitwise_or, (0,))
+    rows = jax.lax.reduce(by_row, int32(0), jax.lax.bitwise_or, (0,))
     return jnp.right_shift(rows[:, None], columns()) & 1 > 0
 
 
-def _nobody(count: int) -> dict[str, Array]:
-    return {"x": wholes(count), "y": wholes(count), "right": truths(count), "alive": truths(count)}
+def _none_alive(count: int) -> dict[str, Array]:
+    return {"x": zeros(count), "y": zeros(count), "right": falses(count), "alive": falses(count)}

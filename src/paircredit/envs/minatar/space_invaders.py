@@ -9,8 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from paircredit.envs.minatar.environment import SIZE
-from paircredit.envs.minatar.grid import columns, layers, moved, truth, whole
+from paircredit.envs.minatar.environment import SIZE, boolean, columns, int32, layers, moved
 
 FIRST_MOVE_EVERY, LEAST_MOVE_EVERY = 12, 6
 BOMB_EVERY, RELOAD = 10, 5
@@ -19,7 +18,7 @@ Picture = Bool[Array, "10 10"]
 
 
 class SpaceInvadersState(eqx.Module):
-    """Everything; the original's names are in brackets where they differ."""
+    """The whole state of the game; names of the original are in brackets where they differ."""
 
     x: Int[Array, ""]
     """The cannon's column (`pos`)."""
@@ -51,25 +50,23 @@ class SpaceInvaders:
     step_chances: ClassVar[int] = 0
 
     def start(self, chance: Float[Array, " 0"]) -> SpaceInvadersState:
-        """Nothing is random."""
         nothing = jnp.zeros((SIZE, SIZE), dtype=bool)
         return SpaceInvadersState(
-            x=whole(5),
+            x=int32(5),
             shots=nothing,
             bombs=nothing,
             aliens=_wave(),
-            left=truth(True),
-            move_every=whole(FIRST_MOVE_EVERY),
-            move_timer=whole(FIRST_MOVE_EVERY),
-            bomb_timer=whole(BOMB_EVERY),
-            reload=whole(0),
-            ramp_index=whole(0),
+            left=boolean(True),
+            move_every=int32(FIRST_MOVE_EVERY),
+            move_timer=int32(FIRST_MOVE_EVERY),
+            bomb_timer=int32(BOMB_EVERY),
+            reload=int32(0),
+            ramp_index=int32(0),
         )
 
     def step(
         self, state: SpaceInvadersState, action: Int[Array, ""], chance: Float[Array, " 0"]
     ) -> tuple[SpaceInvadersState, Float[Array, ""], Bool[Array, ""]]:
-        """Nothing is random."""
         row, bottom = columns()[:, None], columns()[:, None] == SIZE - 1
         fires = (action == 5) & (state.reload == 0)
         x = moved(state.x, action == 1, action == 3, 0, SIZE - 1)
@@ -111,25 +108,25 @@ class SpaceInvaders:
 
 
 def _wave() -> Picture:
-    """Four rows of six."""
+    """A new wave: four rows of six aliens."""
     row, column = columns()[:, None], columns()
     return (row < 4) & (column >= 2) & (column < 8)
 
 
 def _risen(picture: Picture) -> Picture:
-    """A row up; what leaves the picture is gone."""
+    """The picture moved up by one row; what leaves it is gone."""
     return jnp.concatenate([picture[1:], jnp.zeros_like(picture[:1])])
 
 
 def _fallen(picture: Picture) -> Picture:
-    """A row down; what leaves the picture is gone."""
+    """The picture moved down by one row; what leaves it is gone."""
     return jnp.concatenate([jnp.zeros_like(picture[:1]), picture[:-1]])
 
 
 def _march(aliens: Picture, left: Bool[Array, ""], moves: Bool[Array, ""]) -> tuple[Picture, Bool[Array, ""]]:
-    """Aliens a column on, or, at the edge, a row down; and whether they turn there.
+    """The aliens one column on or, at the edge, one row down; and whether they turn there.
 
-    From the lowest row they come in at the top again: the game is over then, but the original goes on so.
+    From the lowest row they come in at the top again: the game is over then, but so does the original.
     """
     edge = columns() == jnp.where(left, 0, SIZE - 1)
     turns = moves & jnp.any(aliens & edge)
@@ -139,7 +136,7 @@ def _march(aliens: Picture, left: Bool[Array, ""], moves: Bool[Array, ""]) -> tu
 
 
 def _shooter(aliens: Picture, x: Int[Array, ""]) -> Picture:
-    """Where the lowest alien of the column that is nearest to the player is; of two columns, of the left one."""
+    """The place of the lowest alien in the column nearest to the player, the left one of two equally near."""
     column, row = columns(), columns()[:, None]
     distance = 2 * jnp.abs(column - x) + (column > x).astype(jnp.int32)
     # The nearest column first, within it the lowest row: the smallest of numbers that are all different.

@@ -1,11 +1,11 @@
 """Four GPU kernels: sums, logits, sums for the derivative, derivatives. No pair's vector ever leaves registers.
 
 Pairs are walked in the coordinates (t, l = k − t): a program holds a block of lags and a block of channels in registers
-while the rows t go by, and reads the columns t + l as it meets them. What it finds is added up behind the kernel.
+while the rows t go by, and reads the columns t + l as it meets them. The sums of all programs are added up afterwards.
 
 Derivatives are three such walks of one kernel, each for one factor of the products: a program holds a block of lags
-while the rows go by, of rows while the lags go by, or, with time reversed, of columns while the lags go by, and beside
-it the derivative of that block. All products are computed three times, but no step sums across threads or adds to
+while the rows go by, of rows while the lags go by, or, with time reversed, of columns while the lags go by. It also
+holds the derivative of that block. All products are computed three times, but no step sums across threads or adds to
 memory, and the bits are the same every time.
 
 Written in Pallas for its Triton back end; `interpret` runs the same kernels on a CPU, for the tests.
@@ -24,14 +24,14 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plgpu
 from jaxtyping import Array, Bool, Float
 
-from paircredit.weights.pairs.problem import NORMALISER_EPSILON, PairParameters, pair_count, pair_mask
+from paircredit.weights.pairs.at_once import NORMALISER_EPSILON, PairParameters, pair_count, pair_mask
 
 LAGS = 32
-"""Lags per block, in all kernels but that of the walks. This and all below must be powers of two."""
+"""Lags per block, in all kernels but the walks. This and all sizes below must be powers of two."""
 CHANNELS = 32
-"""Channels per block, likewise."""
+"""Channels per block, in all kernels but the walks."""
 WARPS = 2
-"""Warps per program, likewise."""
+"""Warps per program, in all kernels but the walks."""
 ROWS = 4
 """Rows per program of the logits kernel."""
 WALK_BLOCK = 32
@@ -63,9 +63,9 @@ def _logits(interpret: bool, parameters: PairParameters, valid: Bool[Array, " T"
 
 
 class _Cut:
-    """How an episode is cut: into blocks of so many steps (or lags) and of so many channels, powers of two.
+    """How an episode is cut into blocks of `size` steps (or lags) and `width` channels, both powers of two.
 
-    Blocks fill `whole` steps; there is `room` for one more, so that a block read from any of them on lies inside.
+    Blocks fill `whole` steps; there is `room` for one block more, so that a block read from any step lies inside.
     """
 
     def __init__(self, shape: tuple[int, ...], size: int, width: int) -> None:
@@ -77,16 +77,16 @@ class _Cut:
         self.programs = self.blocks * (channels // self.width)
 
     def place(self) -> tuple[Any, Any]:
-        """What a program of all but the logits owns: the number of its block of steps (or lags), and its channels."""
+        """The block of steps (or lags) and the channels of this program, in all kernels but that of the logits."""
         block, channels = pl.program_id(0) % self.blocks, pl.program_id(0) // self.blocks
         return block, pl.ds(channels * self.width, self.width)
 
     def filled(self, x: Array) -> Array:
-        """With zeros behind the last step, up to `room`."""
+        """The array with zeros after the last step, up to `room`."""
         return jnp.pad(x, ((0, self.room - self.steps),) + ((0, 0),) * (x.ndim - 1))
 
     def filled_pairs(self, x: Float[Array, "T T"]) -> Float[Array, "whole whole"]:
-        """With zeros behind both axes, up to `whole`."""
+        """The array with zeros after both axes, up to `whole`."""
         return jnp.pad(x, ((0, self.whole - self.steps),) * 2)
 
 
@@ -95,7 +95,7 @@ def _power_of_two(n: int) -> int:
 
 
 def _call(kernel: Any, grid: int, warps: int, outputs: Any, interpret: bool, *inputs: Array) -> Any:
-    """A kernel whose programs see all inputs and outputs whole."""
+    """Call a kernel whose programs see all of every input and output."""
 
     def whole(x: Any) -> pl.BlockSpec:
         zeros = (0,) * len(x.shape)
@@ -167,7 +167,7 @@ def _sums_kernel(
     with_away: Any,
     through: Any,
 ) -> None:
-    """The sums that the derivative of the normalisation needs. Cotangents of what is no pair are 0 already."""
+    """The sums that the derivative of the normalisation needs. Cotangents of entries that are no pair are 0 already."""
     block, own = cut.place()
     first = block * cut.size
     held, lag = pl.ds(first, cut.size), lags[pl.ds(first, cut.size), own]
@@ -254,7 +254,7 @@ def _forward(interpret: bool, parameters: PairParameters, valid: Array) -> tuple
 def _backward(interpret: bool, kept: tuple, cotangent: Float[Array, "T T"]) -> tuple[PairParameters, np.ndarray]:
     p, valid, mean, deviation = kept
     count = pair_count(valid, p.rows.dtype)
-    rows, columns = (jnp.where(valid[:, None], x, 0.0) for x in (p.rows, p.columns))  # what is no pair adds nothing
+    rows, columns = (jnp.where(valid[:, None], x, 0.0) for x in (p.rows, p.columns))  # padding adds nothing
     masked = jnp.where(pair_mask(valid), cotangent, 0.0)
     by_row, by_column = _by_lag(masked), _by_lag(masked.T[::-1, ::-1])
     normal = (mean, p.scale / deviation, p.shift)
@@ -292,9 +292,9 @@ _logits.defvjp(_forward, _backward)
 
 
 def _by_lag(pairs: Float[Array, "T T"]) -> Float[Array, "T T"]:
-    """Entry (t, l) is that of the pair (t, t + l), or 0 where there is none. Below the diagonal all must be 0.
+    """Entry (t, l) of the result is entry (t, t + l) of `pairs`, which must be 0 below the diagonal.
 
-    Read again in rows one entry longer, every row begins with its diagonal, and ends with zeros of the next one.
+    Read again in rows one entry longer, every row begins at the diagonal and ends with zeros of the next row.
     """
     steps = pairs.shape[0]
     return jnp.pad(pairs.reshape(-1), (0, steps)).reshape(steps, steps + 1)[:, :steps]

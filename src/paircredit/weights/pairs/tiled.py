@@ -5,7 +5,7 @@ that the normalisation's derivative needs, once for the derivatives of rows, col
 of its own after the mean: in one pass float32 would lose three digits of the gradient.
 
 On a CPU the sums of the backward pass are products of matrices: a compiler for CPUs computes a sum over pairs one
-channel at a time, and what is summed once more for each of them, which takes several times as long.
+channel at a time, and its terms again for each channel, which takes several times as long.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from paircredit.weights.pairs.problem import NORMALISER_EPSILON, PairParameters, pair_count
+from paircredit.weights.pairs.at_once import NORMALISER_EPSILON, PairParameters, pair_count
 
 TILE = 8
 """Rows per tile."""
@@ -35,7 +35,7 @@ def _logits(tile: int, parameters: PairParameters, valid: Bool[Array, " T"]) -> 
 
 
 class _Tile(NamedTuple):
-    """Some rows: the number of the first, their embeddings, whether they are valid, the cotangents of their logits."""
+    """A few rows: number of the first, embeddings, which of them are valid, and the cotangents of their logits."""
 
     first: Int[Array, ""]
     rows: Float[Array, "R D"]
@@ -64,19 +64,19 @@ class _Pairs:
         return _Tile(self.tile * jnp.arange(number), cut(self.parameters.rows), cut(self.valid), cut(cotangent))
 
     def lag(self, own: _Tile) -> Int[Array, "R T"]:
-        """K − t."""
+        """The lag k − t of every entry."""
         return jnp.arange(self.steps)[None, :] - (own.first + jnp.arange(self.tile))[:, None]
 
     def lags_of(self, own: _Tile) -> Float[Array, "R T D"]:
-        """The embeddings of k − t."""
+        """The embeddings of the lags."""
         return self.lags[self.lag(own) + self.zero_lag]
 
     def fused(self, own: _Tile) -> Float[Array, "R T D"]:
-        """The products."""
+        """The products of row, column and lag."""
         return own.rows[:, None] * self.parameters.columns[None, :] * self.lags_of(own)
 
     def mask(self, own: _Tile) -> Bool[Array, "R T 1"]:
-        """Which of them are pairs."""
+        """The entries that are pairs."""
         return ((self.lag(own) >= 0) & own.valid[:, None] & self.valid[None, :])[..., None]
 
 
@@ -152,7 +152,7 @@ _logits.defvjp(_forward, _backward)
 def _sum_along_diagonals(x: Float[Array, "R T D"]) -> Float[Array, "lags D"]:
     """Entry n of the sums collects x[r, k] with k − r = n − (R − 1).
 
-    With its rows in reverse order and R zeros behind each, the block is read again in rows one entry shorter: that
+    With its rows in reverse order and R zeros after each, the block is read again in rows one entry shorter: that
     shears it, and diagonals become columns.
     """
     tile, steps, channels = x.shape
@@ -166,9 +166,9 @@ def _summed(x: Float[Array, "R T D"], axes: str, factors: Float[Array, "..."], k
 
     Args:
         x: a number for every pair and channel of a tile.
-        axes: names of the axes of the factors.
-        factors: what x is multiplied by.
-        kept: names of the axes of the result.
+        axes: the names of the axes of the factors.
+        factors: numbers that x is multiplied by.
+        kept: the names of the axes of the result.
     """
 
     def as_sum(x: Array, factors: Array) -> Array:

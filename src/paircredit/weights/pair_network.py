@@ -1,9 +1,11 @@
-"""The paper's meta-network: a weight for every pair of an episode from what its states look like and how far apart."""
+"""The paper's meta-network: a weight for every pair of steps from what the two states look like and how far apart.
+
+`weights_for` chooses between this network and a table over pairs of states, by what an environment shows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,13 +13,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from paircredit.envs.protocol import Discrete, EnvSpec, Vector
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.networks.layers import Dense
+from paircredit.networks.perception import PerceptionModule, perception_of
 from paircredit.networks.spec import LagEncoding, NetworkSpec
-from paircredit.weights.pairs import PairParameters, dense_pair_logits, tiled_pair_logits, whole_pair_logits
-from paircredit.weights.pairs.kernel import kernel_pair_logits
-from paircredit.weights.pairs.segmented import segmented_pair_logits
-from paircredit.weights.protocol import PairInputs
+from paircredit.weights.pairs import (
+    PairParameters,
+    dense_pair_logits,
+    kernel_pair_logits,
+    tiled_pair_logits,
+    whole_pair_logits,
+)
+from paircredit.weights.tables import PairInputs, SigmoidTable
 
 OUTPUT_SCALE = 0.01
 """Factor on the initial weights of the last layer, so that all pairs start near ½ (paper, KtD appendix)."""
@@ -39,25 +47,30 @@ class PairNetwork(eqx.Module):
     shift: Float[Array, " D"]
     out: Float[Array, " D"]
     bias: Float[Array, ""]
-    perception: Any
+    perception: PerceptionModule | None
     horizon: int = eqx.field(static=True)
     sees_signal: bool = eqx.field(static=True)
     spec: NetworkSpec = eqx.field(static=True)
 
     @classmethod
     def random(
-        cls, key: Key[Array, ""], horizon: int, spec: NetworkSpec, sees_signal: bool, perception: Any = None
+        cls,
+        key: Key[Array, ""],
+        horizon: int,
+        spec: NetworkSpec,
+        sees_signal: bool,
+        perception: PerceptionModule | None = None,
     ) -> PairNetwork:
         """Fan-in normal weights, biases of 0, all pairs near ½.
 
         Args:
-            key: of the weights.
+            key: draws the weights.
             horizon: the number of steps T of an episode.
             spec: sizes.
             sees_signal: whether columns also see what arrives with them, clipped to ±1 (Meta-PWTD).
-            perception: a module of its own; left out, the network sees the features of a value network.
+            perception: the network's own perception module; None: it sees the features of a value network.
         """
-        pair_backend(spec.backend, jax.dtypes.canonicalize_dtype(float), horizon)  # is refused now and not later
+        pair_backend(spec.backend, jax.dtypes.canonicalize_dtype(float), horizon)  # refuse a bad name here, not later
         keys = jax.random.split(key, 4)
         features, width = spec.trunk[1], spec.pair_width
         inputs = lag_encoding(horizon, spec.lag).shape[1]
@@ -76,7 +89,7 @@ class PairNetwork(eqx.Module):
         )
 
     def __call__(self, inputs: PairInputs) -> Float[Array, "T T"]:
-        """The weights of all pairs of one episode, or of the episodes of one piece."""
+        """The weights of all pairs of one episode, or of each episode of one segment."""
         features = inputs.features if self.perception is None else jax.vmap(self.perception)(inputs.observations)
         if features is None or inputs.valid is None:
             raise PaircreditError("A pair network needs the features of a value network and which steps are valid.")
@@ -95,13 +108,36 @@ class PairNetwork(eqx.Module):
             out=self.out,
         )
         if inputs.episode is not None:
-            return jax.nn.sigmoid(segmented_pair_logits(parameters, inputs.valid, inputs.episode) + self.bias)
+            return jax.nn.sigmoid(dense_pair_logits(parameters, inputs.valid, inputs.episode) + self.bias)
         logits = pair_backend(self.spec.backend, self.out.dtype, self.horizon)
         return jax.nn.sigmoid(logits(parameters, inputs.valid) + self.bias)
 
 
+def weights_for(
+    key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale: float, sees_signal: bool
+) -> SigmoidTable | PairNetwork:
+    """Learned weights that start near ½: a table over pairs of states, or the pair network.
+
+    Args:
+        key: draws the initial parameters.
+        spec: the environment whose pairs are weighed.
+        network: sizes of the pair network.
+        scale: the parameters of a table start uniform in ± this.
+        sees_signal: whether a network also sees what it weighs.
+    """
+    if isinstance(spec.observation, Discrete):
+        return SigmoidTable.random(key, spec.observation.size, scale)
+    if network.pair_perception not in ("auto", "shared", "own"):
+        raise unknown_name("perception of the pair network", network.pair_perception, ("auto", "shared", "own"))
+    own = network.pair_perception == "own" or (
+        network.pair_perception == "auto" and isinstance(spec.observation, Vector)
+    )
+    perception = perception_of(jax.random.fold_in(key, 1), spec.observation, network) if own else None
+    return PairNetwork.random(key, spec.horizon, network, sees_signal, perception)
+
+
 def lag_encoding(horizon: int, kind: LagEncoding) -> np.ndarray:
-    """What the network sees of the time differences 1 … T: a row each."""
+    """One row of inputs for each of the time differences 1 … T."""
     lags = np.arange(1, horizon + 1)
     if kind == "scalar":
         return lags[:, None] / horizon
@@ -114,7 +150,7 @@ def lag_encoding(horizon: int, kind: LagEncoding) -> np.ndarray:
 
 
 def pair_backend(name: str, dtype: jnp.dtype, steps: int) -> Callable[[PairParameters, Array], Array]:
-    """The function that computes the logits of all pairs of an episode of so many steps."""
+    """The function that computes the logits of all pairs of an episode of `steps` steps."""
     backends: dict[str, Callable[[PairParameters, Array], Array]] = {
         "dense": dense_pair_logits,
         "tiled": tiled_pair_logits,
