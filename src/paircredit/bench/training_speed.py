@@ -22,8 +22,7 @@ from paircredit.methods.acting import logits_of_policy
 from paircredit.training.loop import Plan, chunk, learns_weights, start_members
 from paircredit.training.members import member_keys, stack_members
 from paircredit.training.memory import enough_memory, refuse_batches_too_large, refuse_learners_too_large
-from paircredit.training.pieces import collect_piece
-from paircredit.training.rollout import collect_episodes
+from paircredit.training.rollout import collect
 from paircredit.training.train import refuse_pieces
 
 _MOST_OPERATIONS = 40
@@ -221,10 +220,7 @@ def _with_method(spec: BenchSpec, name: str, value: Any) -> BenchSpec:
 def _parts(stacked: Any, envs: Any, state: Any, method: Any) -> Iterator[tuple[str, Callable, tuple]]:
     keys = member_keys(range(100, 100 + len(jax.tree.leaves(envs)[0])))
     learner, trajectory = state.learner, state.trajectory
-    if state.actors == ():
-        yield "rollout", jax.vmap(collect_episodes), (stacked, learner, envs, keys)
-    else:
-        yield "rollout", jax.vmap(collect_piece), (stacked, learner, envs, state.actors, keys)
+    yield "rollout", jax.vmap(collect), (stacked, learner, envs, state.actors, keys)
 
     apart = type(method).policy is logits_of_policy and not method.network.shared
     if apart:  # an agent with memory, or one network for policy and value, learns as a whole

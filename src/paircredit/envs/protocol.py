@@ -8,11 +8,11 @@ number of states) is static. An environment never resets itself.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from jaxtyping import Array, Int, Key
 
-from paircredit.types import PyTree, TimeStep
+from paircredit.types import PyTree, TimeStep, Trajectory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,6 +96,28 @@ class Environment(Protocol):
 
     def step(self, key: Key[Array, ""], state: PyTree, action: Int[Array, ""]) -> tuple[PyTree, TimeStep]:
         """One transition. What follows an end is never read."""
+        ...
+
+
+@runtime_checkable
+class Summarises(Protocol):
+    """An environment that knows more to record of a batch than its return."""
+
+    def summarise(self, trajectory: Trajectory) -> dict[str, Array]:
+        """Scalars by name."""
+        ...
+
+
+@runtime_checkable
+class EpisodesByNumber(Protocol):
+    """An environment whose episodes live on the host, known by this number and their seeds.
+
+    No two members of a training may have both in common, because they would step the same episodes.
+    """
+
+    @property
+    def number(self) -> Any:
+        """Which of all such environments this one is."""
         ...
 
 

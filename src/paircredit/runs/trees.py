@@ -22,9 +22,11 @@ import numpy as np
 
 from paircredit.errors import PaircreditError
 from paircredit.runs.shape import misfit, parse_json
-from paircredit.types import PyTree
+from paircredit.types import PyTree, is_key
 
 HEADER = "header"
+PLAIN = (bool, int, float, complex)
+"""Leaves that are no arrays."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +107,7 @@ def read_archive(
 def flatten(prefix: str, tree: PyTree) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """The leaves of a tree as plain arrays under their key paths, and their types."""
     leaves = {prefix + jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
-    keys = {name: str(jax.random.key_impl(leaf)) for name, leaf in leaves.items() if _is_key(leaf)}
+    keys = {name: str(jax.random.key_impl(leaf)) for name, leaf in leaves.items() if is_key(leaf)}
     fetched = jax.device_get({n: jax.random.key_data(leaf) if n in keys else leaf for n, leaf in leaves.items()})
     arrays, dtypes = {}, {}
     for name, leaf in fetched.items():
@@ -163,7 +165,8 @@ def unflatten(
         new = _like(leaf, arrays[name], dtypes[name], path)
         if new is None:
             kind = f"{dtypes[name]}{list(arrays[name].shape)}"
-            wanted = f"{getattr(leaf, 'dtype', type(leaf).__name__)}{list(jnp.shape(leaf))}"
+            own = type(leaf).__name__ if type(leaf) in PLAIN else leaf.dtype
+            wanted = f"{own}{list(jnp.shape(leaf))}"
             raise _other_program(path, f"{name} is {kind} there and {wanted} here", advice)
         restored.append(new)
     return jax.tree_util.tree_unflatten(structure, restored)
@@ -171,7 +174,7 @@ def unflatten(
 
 def _like(leaf: Any, array: np.ndarray, dtype: str, path: Path) -> Any:
     """The array as a leaf of the same kind as the given one; None if it is of another type or shape."""
-    if type(leaf) in (bool, int, float, complex):
+    if type(leaf) in PLAIN:
         value = array.item() if array.ndim == 0 else None
         return value if type(value) is type(leaf) else None
     if dtype.startswith("key "):
@@ -186,10 +189,6 @@ def _like(leaf: Any, array: np.ndarray, dtype: str, path: Path) -> Any:
     if isinstance(leaf, np.generic):
         return array[()]
     return array if isinstance(leaf, np.ndarray) else jax.device_put(array, may_alias=False)
-
-
-def _is_key(leaf: Any) -> bool:
-    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def _other_program(path: Path, difference: str, advice: str) -> PaircreditError:
