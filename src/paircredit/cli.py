@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
 import paircredit
 from paircredit.errors import PaircreditError, unknown_name
+from paircredit.interrupts import INTERRUPTED, answered
 
 USAGE = """usage: paircredit COMMAND ...
 
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt as interrupt:
         print(f"paircredit: interrupted{'; ' * bool(str(interrupt))}{interrupt}.", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -84,13 +84,10 @@ def _dispatch(words: list[str]) -> int:
 
 
 def entry() -> None:
-    """The console script. Whoever asks it to end is answered as one who presses Ctrl-C: nothing is lost."""
-    signal.signal(signal.SIGTERM, _interrupt)
-    sys.exit(main())
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
+    """Run the console script. Whoever asks it to end is answered as one who presses Ctrl-C: nothing is lost."""
+    with answered():
+        code = main()
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt8
@@ -13,6 +14,11 @@ from paircredit.errors import PaircreditError
 
 PyTree = Any
 """Any nesting of arrays that JAX can walk through."""
+
+
+def is_key(leaf: Any) -> bool:
+    """Whether a leaf of a tree is a random key, or an array of them."""
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 class TimeStep(eqx.Module):

@@ -61,7 +61,8 @@ def write_masks(folder: Path, moved_behind: float = 0.0) -> None:
 
 
 def write_umbrella(folder: Path, pwr_variance: float = 0.0, bias: float = 0.0, ratio: float = 1.0) -> None:
-    writer = RunWriter(folder / "umbrella", "umbrella-variance", {"name": "umbrella"})
+    spec = {"name": "umbrella", "lengths": [5], "variances": [1.0], "mean": 0.5, "episodes": 10, "seed": 0}
+    writer = RunWriter(folder / "umbrella", "umbrella-variance", spec)
     common = {"length": 5, "variance": 1.0, "action": 1, "exact_mean": 1.0, "standard_error": 0.01}
     noisy = {
         "estimator": "Monte Carlo",

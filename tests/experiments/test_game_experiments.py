@@ -133,7 +133,7 @@ class TestSoFar:
         metrics = runs / "pong-meta-pwtd" / "metrics.jsonl"
         metrics.write_bytes(line + b"\n" + metrics.read_bytes())
         code, _, err = run_cli("figures", runs, "--so-far", "--out", tmp_path / "figures")
-        assert code == 2 and "hold a line that is no row of a training" in err and err.count("\n") == 2
+        assert code == 2 and "line" in err and "row" in err and str(metrics.parent) in err and err.count("\n") == 2
 
     def test_with_nothing_to_show_there_is_a_sentence(self, run_cli, tmp_path):
         write_game(tmp_path / "runs", ATARI, "a2c", "pong", 3.0, stopped_after=0)

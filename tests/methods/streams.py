@@ -62,7 +62,7 @@ class Stream:
     steps: int
 
     def pieces(self) -> list[Trajectory]:
-        """As `training.pieces` would have collected them."""
+        """As `training.rollout` would have collected them."""
         count = len(self.lives[0]) // self.steps
         return [self._piece(slice(k * self.steps, (k + 1) * self.steps)) for k in range(count - 1)]
 

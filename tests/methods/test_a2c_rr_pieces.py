@@ -17,7 +17,7 @@ from paircredit.experiments import TrainingSpec, training_run
 from paircredit.methods import ActorCritic, InnerLoop, ReturnPrediction, make_method, replace_dotted
 from paircredit.networks import NetworkSpec
 from paircredit.training import Plan, member_keys, memory, run_chunk, stack_members, start_members, train
-from paircredit.training.pieces import collect_piece, start_actors
+from paircredit.training.rollout import collect, start_actors
 from tests.methods.steps import same
 from tests.methods.stopping import stopped_and_whole
 from tests.sentences import refused
@@ -58,8 +58,8 @@ def two_pieces(acting: ActorCritic, env):
     @jax.jit
     def make(key):
         learner = acting.init(key, env)
-        first, actors = collect_piece(acting, learner, env, start_actors(acting, learner, env, key), key)
-        second, _ = collect_piece(acting, learner, env, actors, jax.random.key(1))
+        first, actors = collect(acting, learner, env, start_actors(acting, learner, env, key), key)
+        second, _ = collect(acting, learner, env, actors, jax.random.key(1))
         return acting.learn(learner, first)[0], second
 
     return make(jax.random.key(0))

@@ -15,7 +15,7 @@ from paircredit.metagradient import autodiff_one_step, check_metagradient, expli
 from paircredit.methods import InnerLoop, OuterLoop, make_method
 from paircredit.methods.policy_gradient import policy_gradient_loss
 from paircredit.networks import NetworkSpec, SharedNetwork
-from paircredit.training.pieces import collect_piece, start_actors
+from paircredit.training.rollout import collect, start_actors
 from tests.sentences import refused
 
 NETWORK = NetworkSpec(trunk=(6, 5), pair_width=4, lag="sinusoidal", shared=True)
@@ -44,12 +44,12 @@ def piece():
             lambda x: x + 0.5 * jax.random.normal(jax.random.key(x.size), x.shape), learner.weights.parameters
         )
         learner = dataclasses.replace(learner, weights=method.outer.trained_weights(eta))
-        collect = jax.jit(lambda learner, actors, key: collect_piece(method, learner, env, actors, key))
+        collected = jax.jit(lambda learner, actors, key: collect(method, learner, env, actors, key))
         learn, actors = jax.jit(method.learn), start_actors(method, learner, env, jax.random.key(2))
         for number in range(2):
-            trajectory, actors = collect(learner, actors, jax.random.key(10 + number))
+            trajectory, actors = collected(learner, actors, jax.random.key(10 + number))
             before, (learner, kept) = learner, learn(learner, trajectory)
-        following, _ = collect(learner, actors, jax.random.key(20))
+        following, _ = collected(learner, actors, jax.random.key(20))
         yield method, before, learner, kept, following
 
 

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from paircredit.training.pace import Pace
+from paircredit.training.hosted.pace import Pace
 
 
 class Stopped(Exception):

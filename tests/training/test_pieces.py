@@ -15,7 +15,7 @@ from paircredit.envs.pieces import InPieces
 from paircredit.envs.protocol import Discrete, EnvSpec
 from paircredit.methods import make_method, replace_dotted
 from paircredit.training import Plan, train
-from paircredit.training.pieces import collect_piece, start_actors, summary_of
+from paircredit.training.rollout import collect, start_actors, summary_of
 from paircredit.types import TimeStep
 from tests.sentences import refused
 
@@ -36,8 +36,8 @@ def pieces():
     @jax.jit
     def collected(key):
         first = start_actors(method, learner, env, key)
-        one, second = collect_piece(method, learner, env, first, jax.random.key(1))
-        two, third = collect_piece(method, learner, env, second, jax.random.key(2))
+        one, second = collect(method, learner, env, first, jax.random.key(1))
+        two, third = collect(method, learner, env, second, jax.random.key(2))
         return first, one, second, two, third
 
     return jax.device_get(collected(jax.random.key(3)))
@@ -62,9 +62,7 @@ def test_an_episode_that_is_cut_within_a_piece_is_followed_by_another_one():
     """The probe is cut after four steps; a step to start again, and two steps of the next episode."""
     env, method = InPieces(make_environment("probe-truncation"), STEPS), method_for("a2c", 2)
     learner = method.init(jax.random.key(0), env)
-    piece, _ = collect_piece(
-        method, learner, env, start_actors(method, learner, env, jax.random.key(1)), jax.random.key(2)
-    )
+    piece, _ = collect(method, learner, env, start_actors(method, learner, env, jax.random.key(1)), jax.random.key(2))
     np.testing.assert_array_equal(piece.valid, [[True] * 4 + [False] + [True] * 2] * 2)
     np.testing.assert_array_equal(piece.truncated, [[False] * 3 + [True] + [False] * 2 + [True]] * 2)
     np.testing.assert_array_equal(piece.episode, [[0] * 4 + [1] * 3] * 2)
@@ -112,8 +110,8 @@ def test_a_lost_life_ends_an_episode_and_a_game_has_the_score_of_all_its_lives()
 
     @jax.jit
     def collected(key):
-        piece, later = collect_piece(method, learner, env, start_actors(method, learner, env, key), key)
-        return piece, later, collect_piece(method, learner, env, later, key)[1]
+        piece, later = collect(method, learner, env, start_actors(method, learner, env, key), key)
+        return piece, later, collect(method, learner, env, later, key)[1]
 
     piece, later, last = jax.device_get(collected(jax.random.key(1)))
     np.testing.assert_array_equal(piece.observations, [[0, 1, 2, 3, 4, 0, 1, 2]] * 2)
@@ -167,7 +165,7 @@ def test_no_weight_of_a_credit_connects_two_episodes(name, probe):
     @jax.jit
     def credit(key):
         learner = method.init(key, env)
-        piece, _ = collect_piece(method, learner, env, start_actors(method, learner, env, key), key)
+        piece, _ = collect(method, learner, env, start_actors(method, learner, env, key), key)
         return piece, method.credit(learner, piece)
 
     piece, found = jax.device_get(credit(jax.random.key(0)))

@@ -30,8 +30,7 @@ from paircredit.methods.a2c_rr import Redistribution
 from paircredit.training.loop import Plan, chunk, learns_weights, start_members
 from paircredit.training.members import member_keys, stack_members
 from paircredit.training.memory import enough_memory, refuse_batches_too_large, refuse_learners_too_large
-from paircredit.training.pieces import collect_piece
-from paircredit.training.rollout import collect_episodes
+from paircredit.training.rollout import collect
 from paircredit.training.train import refuse_pieces
 from paircredit.types import Trajectory
 
@@ -228,10 +227,7 @@ def _with_method(spec: BenchSpec, name: str, value: Any) -> BenchSpec:
 def _parts(stacked: Any, envs: Any, state: Any, method: Any) -> Iterator[tuple[str, Callable, tuple]]:
     keys = member_keys(range(100, 100 + len(jax.tree.leaves(envs)[0])))
     learner, trajectory = state.learner, state.trajectory
-    if state.actors == ():
-        yield "rollout", jax.vmap(collect_episodes), (stacked, learner, envs, keys)
-    else:
-        yield "rollout", jax.vmap(collect_piece), (stacked, learner, envs, state.actors, keys)
+    yield "rollout", jax.vmap(collect), (stacked, learner, envs, state.actors, keys)
 
     apart = isinstance(method, ActorCritic) and not method.network.shared
     if apart:  # an agent with memory, or one network for policy and value, learns as a whole

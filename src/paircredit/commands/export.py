@@ -33,8 +33,11 @@ def run(words: Sequence[str]) -> int:
     if options.format not in FORMATS:
         raise unknown_name("export format", options.format, FORMATS)
     from paircredit.analysis.bsuite_log import write_bsuite_logs
+    from paircredit.experiments.spec import refuse_misshapen
     from paircredit.runs import find_runs
 
-    paths = write_bsuite_logs(find_runs(options.folder), options.out)
+    runs = find_runs(options.folder)
+    refuse_misshapen(runs)
+    paths = write_bsuite_logs(runs, options.out)
     print(f"{len(paths)} logs are in {options.out}, a folder per method and repetition.")
     return 0

@@ -1,4 +1,9 @@
-"""Options from words; words that cannot be understood are answered with one sentence."""
+"""Options from words; words that cannot be understood are answered with one sentence.
+
+Tyro says what is wrong in a box, which is read back here. It can also hand the error over as data
+(`tyro._errors.on_parse_error`), but that module calls itself private and liable to change in any release, and does not
+exist before 1.0.16; a box that is drawn otherwise still ends up in the sentence, as a whole.
+"""
 
 from __future__ import annotations
 

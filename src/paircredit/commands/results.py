@@ -69,12 +69,14 @@ def _runs(folder: Path, finished_only: bool, so_far: bool = False) -> list[Any]:
     """The runs of a folder; those that are left out, or count as far as they got, are named."""
     from paircredit.analysis.game_suites import SUITES
     from paircredit.analysis.own_runs import OWN
+    from paircredit.experiments.spec import refuse_misshapen
     from paircredit.runs import find_runs, run_folders
 
     if finished_only and so_far:
         raise PaircreditError("--finished leaves out what --so-far would take; say one of them.")
     some_left_out = finished_only or so_far
     runs = find_runs(folder, some_left_out, [OWN, *(suite.role for suite in SUITES)] if so_far else [])
+    refuse_misshapen(runs)
     taken = {run.path for run in runs}
     for text, paths in (
         ("Left out, because not finished", [path for path in run_folders(folder) if path not in taken]),

@@ -16,6 +16,7 @@ import numpy as np
 from paircredit.commands.games import refuse_another_game
 from paircredit.commands.options import parse_options
 from paircredit.errors import PaircreditError
+from paircredit.interrupts import at_work
 
 MOST_FRAMES, MOST_SEEDS = 10**15, 10**6
 """What nobody trains in a lifetime, and what no list of seeds should be longer than."""
@@ -88,6 +89,8 @@ def run(words: list[str]) -> int:
             raise PaircreditError(f"--{name} is {number}, but must be at least 1.")
         if number > most:
             raise PaircreditError(f"--{name} is {number}, but must be at most {most:,}.")
+    if options.weights is not None and not options.weights.exists():
+        raise PaircreditError(f"There is no file or folder {options.weights} to take pair weights from.")
     env = options.env.build()
     refuse_another_game(env_name, getattr(options.env, "game", None), f"paircredit train {{}} {method_name}")
     batches = 1 if options.protocol == "online" else options.inner_updates + 1
@@ -159,7 +162,8 @@ def _run_training(spec: Any, out: Path) -> int:
 def resumable(folder: Path) -> Iterator[None]:
     """Whoever interrupts is told how to go on."""
     try:
-        yield
+        with at_work():
+            yield
     except KeyboardInterrupt:
         if not folder.exists():
             raise

@@ -13,7 +13,7 @@ import itertools
 import math
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -29,6 +29,48 @@ ROUNDS = 4
 """An episode that is needed is stepped before others have been begun twice; so many times are waited for."""
 MakeEnvironment = Callable[[int], Any]
 """From a seed to an environment with the methods of `dm_env.Environment`."""
+
+
+@runtime_checkable
+class DmLike(Protocol):
+    """The methods of `dm_env.Environment` that are used."""
+
+    def reset(self) -> Any:
+        """Begin an episode; its first time step."""
+        ...
+
+    def step(self, action: int) -> Any:
+        """Act; the next time step."""
+        ...
+
+    def action_spec(self) -> Any:
+        """What an action is."""
+        ...
+
+    def observation_spec(self) -> Any:
+        """What an observation is."""
+        ...
+
+
+@runtime_checkable
+class OneChoice(Protocol):
+    """The spec of an action that is one of several."""
+
+    num_values: int
+
+
+@runtime_checkable
+class Shaped(Protocol):
+    """The spec of an array."""
+
+    shape: tuple[int, ...]
+
+
+@runtime_checkable
+class Numbers(Shaped, Protocol):
+    """The spec of an array whose type is known."""
+
+    dtype: Any
 
 
 class DmState(eqx.Module):
@@ -204,20 +246,19 @@ def dm_environment(make: MakeEnvironment, horizon: int, name: str = "dm_env") ->
     if not callable(make):
         raise PaircreditError(f"{name} needs a function that makes an environment from a seed, not {make!r}.")
     env = make(0)
-    if not all(hasattr(env, part) for part in ("reset", "step", "action_spec", "observation_spec")):
+    if not isinstance(env, DmLike):
         raise PaircreditError(f"What is made for {name} is {env!r}, which has not the methods of a dm_env environment.")
     actions, observation = env.action_spec(), env.observation_spec()
-    choices = getattr(actions, "num_values", None)
-    if choices is None or tuple(getattr(actions, "shape", ())) != ():
+    if not isinstance(actions, OneChoice) or (isinstance(actions, Shaped) and tuple(actions.shape) != ()):
         raise PaircreditError(
             f"The actions of {name} are {actions!r}; only one choice among several (a DiscreteArray) can be learned."
         )
-    shape, kind = getattr(observation, "shape", None), getattr(observation, "dtype", None)
-    if shape is None or kind is None or np.dtype(kind).kind not in "biuf":
+    if not isinstance(observation, Numbers) or np.dtype(observation.dtype).kind not in "biuf":
         raise PaircreditError(
             f"The observations of {name} are {observation!r}; only one array of numbers can be seen, so flatten "
             "whatever they are made of in a wrapper first."
         )
     number = next(_NUMBERS)
-    _ADAPTERS[number] = _Episodes(make, math.prod(shape), horizon)
-    return DmEnvironment(jnp.asarray(number, dtype=jnp.int32), name, int(choices), math.prod(shape), horizon)
+    size = math.prod(observation.shape)
+    _ADAPTERS[number] = _Episodes(make, size, horizon)
+    return DmEnvironment(jnp.asarray(number, dtype=jnp.int32), name, int(actions.num_values), size, horizon)

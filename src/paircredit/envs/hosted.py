@@ -2,12 +2,12 @@
 
 Such an environment is no pure function. It opens *pools*: so many copies that are all stepped together and start again
 by themselves, in the step that follows an end. Training then drives pools and compiled programs side by side
-(`training/hosted.py`); to methods a rollout looks as all others do.
+(`training/hosted/`); to methods a rollout looks as all others do.
 """
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, TypeGuard, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -54,6 +54,7 @@ class PoolInGraph(Pool, Protocol):
         ...
 
 
+@runtime_checkable
 class HostedEnvironment(Environment, Protocol):
     """What opens pools. The answers of a pool are `raw`: whatever arrays it likes, which `read` understands."""
 
@@ -88,9 +89,9 @@ class HostedEnvironment(Environment, Protocol):
         ...
 
 
-def is_hosted(env: Any) -> bool:
+def is_hosted(env: Any) -> TypeGuard[HostedEnvironment]:
     """Whether an environment lives on the host."""
-    return hasattr(env, "open")
+    return isinstance(env, HostedEnvironment)
 
 
 class Hosted(eqx.Module):
@@ -99,23 +100,19 @@ class Hosted(eqx.Module):
     Programs that look at shapes alone then need to know nothing; whoever really calls them gets a sentence.
     """
 
-    def reset(self, key: Array) -> tuple[PyTree, TimeStep]:
+    def reset(self: HostedEnvironment, key: Array) -> tuple[PyTree, TimeStep]:
         """The shapes of a first time step."""
         del key
-        env: Any = self
-        answer: tuple[PyTree, TimeStep] = env.read(None, self._nobody_there(jnp.zeros((), dtype=jnp.int32)))
-        return answer
+        return self.read(None, _nobody_there(self, jnp.zeros((), dtype=jnp.int32)))
 
-    def step(self, key: Array, state: PyTree, action: Int[Array, ""]) -> tuple[PyTree, TimeStep]:
+    def step(self: HostedEnvironment, key: Array, state: PyTree, action: Int[Array, ""]) -> tuple[PyTree, TimeStep]:
         """The shapes of a time step."""
         del key
-        env: Any = self
-        answer: tuple[PyTree, TimeStep] = env.read(state, self._nobody_there(action))
-        return answer
+        return self.read(state, _nobody_there(self, action))
 
-    def _nobody_there(self, given: Array) -> PyTree:
-        env: Any = self
-        return jax.pure_callback(_refuse, env.raw(), given, vmap_method="broadcast_all")
+
+def _nobody_there(env: HostedEnvironment, given: Array) -> PyTree:
+    return jax.pure_callback(_refuse, env.raw(), given, vmap_method="broadcast_all")
 
 
 def _refuse(given: Array) -> NoReturn:

@@ -142,6 +142,19 @@ class TabularEnvironment(Environment, Protocol):
         ...
 
 
+@runtime_checkable
+class EpisodesByNumber(Protocol):
+    """An environment whose episodes live on the host, known by this number and their seeds.
+
+    No two members of a training may have both in common, because they would step the same episodes.
+    """
+
+    @property
+    def number(self) -> Any:
+        """Which of all such environments this one is."""
+        ...
+
+
 class EnvConfig(Protocol):
     """The plain settings of an environment, as a command line or a manifest spells them."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fnmatch
 import json
 from collections.abc import Iterator, Sequence
@@ -25,7 +26,7 @@ from paircredit.experiments.umbrella import umbrella
 from paircredit.experiments.variants import variants_of
 from paircredit.runs.files import PARTIAL, exists_already, make_folder
 from paircredit.runs.folder import finished_already
-from paircredit.runs.manifest import FORMAT, MANIFEST, first_difference, manifest_bytes, read_manifest
+from paircredit.runs.manifest import FORMAT, MANIFEST, NamedSpec, first_difference, manifest_bytes, read_manifest
 from paircredit.runs.read import refuse_headless_runs, run_folders
 
 EXPERIMENT = "experiment.json"
@@ -54,6 +55,23 @@ _EXPERIMENTS = {
     "minatar-baselines": (minatar_baselines, "A2C-RR on the same"),
     "umbrella": (umbrella, "variance of the decision's advantage in the umbrella MDP"),
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class _RunShape:
+    """An entry of an experiment's list of runs."""
+
+    kind: str
+    spec: NamedSpec
+
+
+@dataclasses.dataclass(frozen=True)
+class _ExperimentShape:
+    """The fields of an experiment's list of runs."""
+
+    name: str
+    scale: str
+    runs: tuple[_RunShape, ...]
 
 
 def experiments() -> dict[str, str]:
@@ -162,8 +180,13 @@ def run_one(spec: RunSpec, folder: Path, progress: Progress) -> None:
 def read_experiment(folder: Path) -> Experiment:
     """The experiment that a folder was made for."""
     what = "the list of the runs of an experiment"
-    there = read_manifest(folder / EXPERIMENT, what, ("name", "scale", "runs"))
+    there = read_manifest(folder / EXPERIMENT, what, _ExperimentShape)
     runs = tuple(from_json(run["kind"], run["spec"]) for run in there["runs"])
+    for spec in runs:
+        if spec.name in ("", "..") or spec.name != Path(spec.name).name:
+            raise PaircreditError(
+                f"{folder / EXPERIMENT} has a run called {spec.name!r}, which is no name of a folder."
+            )
     return Experiment(there["name"], there["scale"], runs)
 
 

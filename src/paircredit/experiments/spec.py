@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from paircredit.errors import PaircreditError, unknown_name
+from paircredit.runs.manifest import NamedSpec
+from paircredit.runs.read import Run
+from paircredit.runs.shape import misfit
 from paircredit.training.loop import Protocol
 
 
@@ -146,7 +149,23 @@ def from_json(kind: str, values: Mapping[str, Any]) -> RunSpec:
     needed = (name for name, field in fields.items() if _is_needed(field))
     if missing := [name for name in needed if name not in values]:
         raise PaircreditError(f"The spec of the run has no field {missing[0]!r}, which this version needs.")
+    if found := misfit(values, KINDS[kind]):
+        raise PaircreditError(f"The spec of the run cannot be used: {found}.")
     return KINDS[kind](**{name: _with_tuples(value) for name, value in values.items()})
+
+
+def refuse_misshapen(runs: Sequence[Run]) -> None:
+    """Refuse runs whose specs have not the fields of their kind; only `variants` was not always written.
+
+    Raises:
+        PaircreditError: there is one.
+    """
+    for run in runs:
+        fields = {field.name for field in dataclasses.fields(KINDS[run.kind])} if run.kind in KINDS else set()
+        missing = sorted(fields - {"variants"} - run.spec.keys())
+        found = f"{missing[0]} is missing" if missing else misfit(run.spec, KINDS.get(run.kind, NamedSpec))
+        if found:
+            raise PaircreditError(f"The spec of the run {run.path} cannot be used: {found}.")
 
 
 def _is_needed(field: dataclasses.Field) -> bool:

@@ -28,6 +28,7 @@ from paircredit.methods.protocol import Method
 from paircredit.methods.registry import make_method
 from paircredit.networks import PolicyTable, num_states
 from paircredit.runs.checkpoint import SECONDS_BETWEEN, Schedule
+from paircredit.runs.files import read_file
 from paircredit.runs.folder import RunWriter, rounded
 from paircredit.runs.read import read_arrays, read_run
 from paircredit.runs.trees import tree_sum
@@ -188,11 +189,7 @@ def load_weights(source: Path, states: int) -> np.ndarray:
     if source.is_dir():
         arrays = read_run(source).arrays()
     else:
-        try:
-            content = source.read_bytes()
-        except OSError as error:
-            raise PaircreditError(f"{source} cannot be read: {error.strerror}.") from error
-        arrays = read_arrays(content, source)
+        arrays = read_arrays(read_file(source), source)
         arrays = {"weights": arrays[""]} if "" in arrays else arrays  # an npy file
     if "weights" not in arrays:
         raise PaircreditError(f"{source} has no array called 'weights', only {', '.join(sorted(arrays)) or 'none'}.")
@@ -215,6 +212,8 @@ def _members(spec: TrainingSpec, method: Any, folder: Path) -> list[Member]:
         own = replace_dotted(method, variant.method_settings, spec.method)
         refuse_pieces([own], [env], spec.protocol)
         members += _members_of_variant(spec, env, own, variant, folder)
+    if not members:
+        raise PaircreditError(f"The run {spec.name} has no seeds, so there is nobody to train.")
     return members
 
 
@@ -224,6 +223,10 @@ def _members_of_variant(
     labels, seeds = variant.labels, variant.seeds
     takes_table = "table" in fields_of(method)
     if spec.value_masks:
+        if "fixed_value" not in {field.name for field in dataclasses.fields(method)}:
+            raise PaircreditError(
+                f"{spec.method} cannot be given a fixed value function, so value_masks must be empty."
+            )
         return [
             Member(
                 seed,

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.experiments.spec import TrainingSpec
+from paircredit.runs.shape import misfit
 
 FIELDS = ("label", "labels", "env_settings", "method_settings", "seeds")
 TAKEN = ("member", "seed", "update", "episodes", "frames", "episode_return", "expected_return", "weights", "mask")
 """Names that the rows of a metrics file have anyway."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _VariantShape:
+    """What the parts of a variant are, where they are given."""
+
+    label: Any = ""
+    labels: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    env_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    method_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    seeds: tuple[int, ...] = ()
 
 
 class Variant(NamedTuple):
@@ -58,6 +71,8 @@ def _variant(given: Mapping[str, Any], seeds: tuple[int, ...]) -> Variant:
     for name in given:
         if name not in FIELDS:
             raise unknown_name("part of a variant", name, FIELDS)
+    if found := misfit(dict(given), _VariantShape):
+        raise PaircreditError(f"A variant of the run cannot be used: {found}.")
     labels = {"variant": given["label"]} if "label" in given else {}
     return Variant(
         labels | dict(given.get("labels", {})),

@@ -16,8 +16,9 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from paircredit.runs.files import whole_file
-from paircredit.runs.trees import flatten, plain, read_archive, typed, unflatten, write_archive
+from paircredit.runs.files import open_regular, whole_file
+from paircredit.runs.shape import Count
+from paircredit.runs.trees import DamagedFile, flatten, plain, read_archive, typed, unflatten, write_archive
 from paircredit.types import PyTree
 
 FORMAT = 1
@@ -45,13 +46,13 @@ class Position:
         checkpoint_seconds: what those before this one took.
     """
 
-    updates: int
+    updates: Count
     seconds: float
-    metrics_bytes: int
+    metrics_bytes: Count
     metrics_sha256: str
     spec_sha256: str
     inputs_sha256: str
-    checkpoints: int = 0
+    checkpoints: Count = 0
     checkpoint_seconds: float = 0.0
 
 
@@ -87,7 +88,8 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
     older = [other for updates, other in existing if updates < checkpoint.position.updates]
     for _, other in existing:
         if other not in (path, *older[:1]):
-            other.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # no file of ours; it does no harm
+                other.unlink()
     return path
 
 
@@ -102,7 +104,11 @@ def read_checkpoint(path: Path, like: PyTree) -> Checkpoint:
         DamagedFile: the file is not as it was written.
         PaircreditError: it is whole, but of another format or for another structure.
     """
-    header, arrays = read_archive(path, path, FORMAT)
+    try:
+        with open_regular(path) as file:
+            header, arrays = read_archive(file, path, FORMAT, Position)
+    except OSError as error:
+        raise DamagedFile(f"{path} is damaged: {error.strerror}.") from error
     dtypes = header["dtypes"]
     state = {name: array for name, array in arrays.items() if not name.startswith(KEPT)}
     kept = {name: array for name, array in arrays.items() if name.startswith(KEPT)}
@@ -110,7 +116,7 @@ def read_checkpoint(path: Path, like: PyTree) -> Checkpoint:
     return Checkpoint(
         Position(**{field.name: header[field.name] for field in dataclasses.fields(Position) if field.name in header}),
         unflatten(STATE, like, state, dtypes, path, advice),
-        {name.removeprefix(KEPT): typed(array, dtypes[name]) for name, array in kept.items()},
+        {name.removeprefix(KEPT): typed(array, dtypes[name], path) for name, array in kept.items()},
     )
 
 

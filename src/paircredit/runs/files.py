@@ -1,10 +1,15 @@
-"""Files and folders that are there complete or not at all, also after a power cut."""
+"""Files and folders that are there complete or not at all, also after a power cut; and the one way to open a file.
+
+Only regular files are opened: a pipe or a device in the place of one would be waited for without end.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
@@ -13,15 +18,66 @@ from paircredit.errors import PaircreditError
 
 PARTIAL = ".partial"
 """What the name of a file or folder ends with while it is being written."""
+_AT_ONCE, _NO_LINK = (os.O_NONBLOCK | os.O_NOCTTY, os.O_NOFOLLOW) if os.name == "posix" else (0, 0)
+"""Opening a pipe does not wait for somebody at its other end; a link is not followed."""
+
+
+def regular_descriptor(path: str | Path, flags: int, follow: bool = True) -> int:
+    """Open a regular file as `os.open` does, without waiting for anybody.
+
+    Args:
+        path: the file.
+        flags: as for `os.open`.
+        follow: whether it may be a link to a regular file.
+
+    Raises:
+        OSError: it cannot be opened, or is something else.
+    """
+    descriptor = os.open(path, flags | _AT_ONCE | (0 if follow else _NO_LINK), 0o666)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    what = "a folder" if stat.S_ISDIR(mode) else "a pipe, a device or the like"
+    raise OSError(errno.EINVAL, f"it is {what} and not a file")
+
+
+def open_regular(path: Path, how: str = "rb", follow: bool = True) -> BinaryIO:
+    """Open a regular file as `open` does in a binary mode; arguments and errors as for `regular_descriptor`."""
+    return open(path, how, opener=lambda name, flags: regular_descriptor(name, flags, follow))  # type: ignore[return-value]
+
+
+@contextlib.contextmanager
+def told_as_sentence(path: Path, done: str) -> Iterator[None]:
+    """What the system refuses inside the block becomes a sentence: PATH cannot be DONE.
+
+    Raises:
+        PaircreditError: the system refused something.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise PaircreditError(f"{path} cannot be {done}: {error.strerror or error}.") from error
+
+
+def read_file(path: Path) -> bytes:
+    """The content of a regular file.
+
+    Raises:
+        PaircreditError: it is not there, is no regular file, or cannot be read.
+    """
+    with told_as_sentence(path, "read"), open_regular(path) as file:
+        return file.read()
 
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write into; when the block ends without an error it replaces what was at `path`, on the disk too."""
     temporary = path.with_name(path.name + PARTIAL)
-    try:
+    with told_as_sentence(path, "written"):
+        file = open_regular(temporary, "wb", follow=False)
         try:
-            with open(temporary, "wb") as file:
+            with file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -30,8 +86,6 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-    except OSError as error:
-        raise PaircreditError(f"{path} cannot be written: {error.strerror}.") from error
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -42,7 +96,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 def refuse_file(path: Path) -> None:
     """Refuse to write a file that is there already, or into a folder that is not: before the work, not after it."""
-    if path.exists():
+    if os.path.lexists(path):  # also a link that leads nowhere
         raise PaircreditError(f"{path} exists already; choose another file or remove it first.")
     if not path.parent.is_dir():
         raise PaircreditError(f"{path} cannot be written: there is no folder {path.parent}.")
@@ -50,7 +104,7 @@ def refuse_file(path: Path) -> None:
 
 def make_folder(path: Path, files: Mapping[str, bytes] | None = None) -> None:
     """Make a new folder, with files in it from the first moment; one that exists is never written into."""
-    if path.exists():
+    if os.path.lexists(path):  # also a link that leads nowhere
         raise exists_already(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}{PARTIAL}")
     try:
@@ -61,7 +115,7 @@ def make_folder(path: Path, files: Mapping[str, bytes] | None = None) -> None:
         os.rename(temporary, path)
         sync_folder(path.parent)
     except OSError as error:
-        if path.exists():
+        if os.path.lexists(path):
             raise exists_already(path) from error
         raise PaircreditError(f"{path} cannot be made: {error.strerror}.") from error
     finally:

@@ -31,7 +31,15 @@ from paircredit.runs.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from paircredit.runs.files import PARTIAL, make_folder, whole_file, write_file
+from paircredit.runs.files import (
+    PARTIAL,
+    make_folder,
+    open_regular,
+    read_file,
+    told_as_sentence,
+    whole_file,
+    write_file,
+)
 from paircredit.runs.lock import LOCK, FolderLock
 from paircredit.runs.manifest import (
     ARRAYS,
@@ -159,11 +167,9 @@ class RunWriter:
     def append(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Append metrics, one JSON object a line."""
         lines = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode()
-        try:
-            with open(self.path / METRICS, "ab") as file:
-                file.write(lines)
-        except OSError as error:
-            raise PaircreditError(f"{self.path / METRICS} cannot be written: {error.strerror}.") from error
+        path = self.path / METRICS
+        with told_as_sentence(path, "written"), open_regular(path, "ab") as file:
+            file.write(lines)
         self._metrics_sum.update(lines)
         self._metrics_bytes += len(lines)
 
@@ -213,7 +219,7 @@ class RunWriter:
         files = {}
         for name in (METRICS, ARRAYS, LEARNER):
             if (self.path / name).exists():
-                content = (self.path / name).read_bytes()
+                content = read_file(self.path / name)
                 files[name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         self._manifest |= {
             "status": "finished",
@@ -290,26 +296,20 @@ class RunWriter:
     def _cut_metrics(self, length: int) -> None:
         self._metrics_bytes = length
         self._metrics_sum.update(self._metrics()[:length])
-        try:
+        with told_as_sentence(self.path, "written"):
             if (self.path / METRICS).exists():
                 os.truncate(self.path / METRICS, length)
             for name in (ARRAYS, LEARNER):
                 (self.path / name).unlink(missing_ok=True)
-        except OSError as error:
-            raise PaircreditError(f"{self.path} cannot be written: {error.strerror}.") from error
 
     def _metrics(self) -> bytes:
-        try:
-            return (self.path / METRICS).read_bytes()
-        except FileNotFoundError:
-            return b""
-        except OSError as error:
-            raise PaircreditError(f"{self.path / METRICS} cannot be read: {error.strerror}.") from error
+        path = self.path / METRICS
+        return read_file(path) if os.path.lexists(path) else b""
 
     def _sync_metrics(self) -> None:
         """What a checkpoint or a manifest counts on must be on the disk before it."""
         if (self.path / METRICS).exists():
-            with open(self.path / METRICS, "r+b") as file:
+            with open_regular(self.path / METRICS, "r+b") as file:
                 os.fsync(file.fileno())
 
     def _write_manifest(self) -> None:

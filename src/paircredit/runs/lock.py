@@ -1,4 +1,8 @@
-"""One writer per run folder: a lock that dies with the process that holds it."""
+"""One writer per run folder: a lock that dies with the process that holds it.
+
+The package `filelock` is not used: whoever is turned away there has emptied the file first (it opens it with O_TRUNC),
+so nobody could be told which process holds the lock.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import weakref
 from pathlib import Path
 
 from paircredit.errors import PaircreditError
+from paircredit.runs.files import regular_descriptor, told_as_sentence
 
 if os.name == "posix":
     import fcntl
@@ -43,16 +48,15 @@ class FolderLock:
 
     def _take(self, folder: Path) -> int:
         while True:
-            try:
-                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
-            except OSError as error:
-                raise PaircreditError(f"{self._path} cannot be written: {error.strerror}.") from error
+            with told_as_sentence(self._path, "written"):
+                descriptor = regular_descriptor(self._path, os.O_RDWR | os.O_CREAT, follow=False)
             if os.name != "posix":
                 return descriptor
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                holder = os.read(descriptor, 20).decode(errors="replace") or "unknown"
+                content = os.read(descriptor, 20)
+                holder = content.decode() if content.isdigit() else "unknown"
                 os.close(descriptor)
                 raise PaircreditError(
                     f"{folder} is being written by another process (number {holder}); wait until it ends, or stop it."

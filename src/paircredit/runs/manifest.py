@@ -2,18 +2,91 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from paircredit.errors import PaircreditError
-from paircredit.runs.files import exists_already
+from paircredit.runs.files import exists_already, read_file
+from paircredit.runs.shape import Count, misfit, parse_json
 
 FORMAT = 1
 LEARNER_FORMAT = 1
 MANIFEST, METRICS, ARRAYS, LEARNER = "manifest.json", "metrics.jsonl", "arrays.npz", "learner.npz"
+
+
+@dataclasses.dataclass(frozen=True)
+class NamedSpec:
+    """What every spec of a run has."""
+
+    name: str
+    tags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceRecord:
+    """The device in a provenance record."""
+
+    platform: str
+    kind: str
+    count: Count
+    machine: str
+    cpu_cores: Count | None
+
+
+@dataclasses.dataclass(frozen=True)
+class ProvenanceRecord:
+    """Where a run's numbers come from."""
+
+    paircredit: str
+    commit: str
+    python: str
+    versions: Mapping[str, str]
+    device: DeviceRecord
+
+
+@dataclasses.dataclass(frozen=True)
+class RunManifest:
+    """The fields of every run's manifest."""
+
+    kind: str
+    spec: NamedSpec
+    status: Literal["running", "failed", "finished"]
+    started: str
+    provenance: ProvenanceRecord
+    checkpoints: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    resumptions: tuple[Mapping[str, Any], ...] = ()
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class FileRecord:
+    """Size and sum of a file in a finished run."""
+
+    bytes: Count
+    sha256: str
+
+
+@dataclasses.dataclass(frozen=True)
+class FinishedManifest:
+    """The further fields of a finished run's manifest."""
+
+    seconds: float
+    files: Mapping[str, FileRecord]
+    results: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class FailedManifest:
+    """The further field of a failed run's manifest."""
+
+    reason: str
+
+
+_ALSO: Mapping[Any, type] = {"finished": FinishedManifest, "failed": FailedManifest}
 
 
 def body_sum(manifest: Mapping[str, Any]) -> str:
@@ -27,24 +100,22 @@ def manifest_bytes(manifest: Mapping[str, Any]) -> bytes:
     return (json.dumps({**manifest, "sha256": body_sum(manifest)}, indent=1) + "\n").encode()
 
 
-def read_manifest(
-    path: Path, what: str = "the manifest of a run", keys: tuple[str, ...] = ("kind", "spec", "status")
-) -> dict[str, Any]:
-    """A manifest whose sum is right.
+def read_manifest(path: Path, what: str = "the manifest of a run", shape: type = RunManifest) -> dict[str, Any]:
+    """A manifest whose sum is right and whose fields are what they should be.
 
     Args:
         path: the file.
         what: it should be.
-        keys: what it then has.
+        shape: a dataclass of the fields that are looked at.
 
     Raises:
         PaircreditError: it is not there, damaged, or of another format.
     """
     try:
-        manifest = json.loads(path.read_bytes())
-    except OSError as error:
-        raise PaircreditError(f"{path} cannot be read: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:
+        manifest = parse_json(read_file(path))
+    except PaircreditError:
+        raise
+    except ValueError as error:
         raise PaircreditError(f"{path} is damaged: it is not JSON ({error}).") from error
     if not isinstance(manifest, dict) or "format" not in manifest:
         raise PaircreditError(f"{path} is not {what}.")
@@ -52,13 +123,15 @@ def read_manifest(
         raise PaircreditError(f"{path} has format {manifest['format']!r}; this version reads format {FORMAT}.")
     try:
         whole = manifest.get("sha256") == body_sum(manifest)
-    except ValueError:  # a number that is none, which nobody has written
+    except ValueError:  # an infinite number, which nobody has written
         whole = False
     if not whole:
         raise PaircreditError(f"{path} is damaged: its content does not match its own SHA-256 sum.")
-    closed = ("files", "results") if manifest.get("status") == "finished" else ()
-    if not all(key in manifest for key in (*keys, *closed)):
-        raise PaircreditError(f"{path} is not {what}.")
+    found = misfit(manifest, shape)
+    if found is None and shape is RunManifest:
+        found = misfit(manifest, _ALSO.get(manifest["status"], RunManifest))
+    if found is not None:
+        raise PaircreditError(f"{path} is not {what}: {found}.")
     return manifest
 
 

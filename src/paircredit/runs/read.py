@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import hashlib
 import io
-import json
 import shlex
 from collections.abc import Collection
 from pathlib import Path
@@ -15,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from paircredit.errors import PaircreditError
-from paircredit.runs.files import PARTIAL
+from paircredit.runs.files import PARTIAL, read_file
 from paircredit.runs.manifest import ARRAYS, LEARNER, LEARNER_FORMAT, MANIFEST, METRICS, read_manifest
-from paircredit.runs.trees import UNREADABLE, read_archive, unflatten
+from paircredit.runs.shape import parse_row
+from paircredit.runs.trees import read_archive, unflatten
 from paircredit.types import PyTree
 
 
@@ -59,7 +59,9 @@ class Run:
     def metrics(self) -> list[dict[str, Any]]:
         """All rows of metrics.jsonl."""
         try:
-            return [json.loads(line) for line in self.checked(METRICS).decode().splitlines()]
+            return [parse_row(line) for line in self.checked(METRICS).decode().splitlines()]
+        except PaircreditError:
+            raise
         except ValueError as error:
             raise PaircreditError(f"{self.path / METRICS} is damaged: not every line of it is a row.") from error
 
@@ -95,7 +97,7 @@ class Run:
         path, expected = self.path / name, self.manifest["files"].get(name)
         if expected is None:
             raise PaircreditError(f"The run {self.path} has no {name}.")
-        content = _content(path)
+        content = read_file(path)
         if hashlib.sha256(content).hexdigest() != expected["sha256"]:
             raise PaircreditError(
                 f"{path} is damaged: {_what_differs(len(content), expected['bytes'])} Remove the run's folder and give "
@@ -106,7 +108,7 @@ class Run:
     @functools.cached_property
     def _lines_so_far(self) -> bytes:
         """Of the metrics, without one that is about to be written; read once, so that all who look see the same."""
-        content = _content(self.path / METRICS)
+        content = read_file(self.path / METRICS)
         return content[: content.rfind(b"\n") + 1]
 
 
@@ -175,13 +177,6 @@ def refuse_headless_runs(folder: Path) -> None:
         )
 
 
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise PaircreditError(f"{path} cannot be read: {error.strerror}.") from error
-
-
 def _what_differs(found: int, written: int) -> str:
     if found == written:
         return f"its {found} bytes have another SHA-256 sum than those that were written."
@@ -199,7 +194,7 @@ def read_arrays(content: bytes, path: Path) -> dict[str, np.ndarray]:
     try:
         file = np.load(io.BytesIO(content), allow_pickle=False)
         return {"": file} if isinstance(file, np.ndarray) else {name: file[name] for name in file.files}
-    except UNREADABLE as error:
+    except Exception as error:  # whatever NumPy and zip make of bytes that are none of theirs
         reason = " ".join(str(error).split()) or type(error).__name__
         if "pickle" in reason:  # NumPy's advice how to load it all the same is none
             reason = "it is of another kind, or holds objects that are no arrays"

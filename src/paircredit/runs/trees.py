@@ -7,12 +7,11 @@ types that numpy does not know (bfloat16) as unsigned integers of the same width
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import io
 import json
-import struct
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,23 +21,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from paircredit.errors import PaircreditError
-from paircredit.types import PyTree
+from paircredit.runs.shape import misfit, parse_json
+from paircredit.types import PyTree, is_key
 
 HEADER = "header"
+PLAIN = (bool, int, float, complex)
+"""Leaves that are no arrays."""
 
-UNREADABLE = (
-    OSError,
-    EOFError,
-    ValueError,
-    KeyError,
-    RuntimeError,
-    MemoryError,
-    OverflowError,
-    struct.error,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-"""All that a damaged zip file can raise."""
+
+@dataclasses.dataclass(frozen=True)
+class ArchiveHeader:
+    """The fields of every header."""
+
+    dtypes: Mapping[str, str]
+    arrays_sha256: str
 
 
 class DamagedFile(PaircreditError):
@@ -69,13 +65,16 @@ def write_archive(file: BinaryIO, header: Mapping[str, Any], arrays: Mapping[str
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def read_archive(file: io.BytesIO | Path, path: Path, format_: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read_archive(
+    file: BinaryIO | io.BytesIO, path: Path, format_: int, shape: type = ArchiveHeader
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Header and arrays; every member's CRC is checked before anything is made of its bytes.
 
     Args:
         file: what `write_archive` wrote.
         path: what to call it.
         format_: the number that its header must have as `format`.
+        shape: a dataclass of the header's fields.
 
     Raises:
         DamagedFile: the file is not as it was written.
@@ -87,23 +86,28 @@ def read_archive(file: io.BytesIO | Path, path: Path, format_: int) -> tuple[dic
             for name in archive.namelist():
                 content = io.BytesIO(archive.read(name))
                 arrays[name.removesuffix(".npy")] = np.lib.format.read_array(content, allow_pickle=False)
-        header = json.loads(arrays.pop(HEADER).tobytes())
-    except UNREADABLE as error:
+        header = parse_json(arrays.pop(HEADER).tobytes())
+    except Exception as error:  # whatever NumPy and zip make of bytes that are none of theirs
         reason = " ".join(str(error).split()) or type(error).__name__
         raise DamagedFile(f"{path} is damaged: {reason.rstrip('.')}.") from error
     if not isinstance(header, dict) or header.get("sha256") != _json_sum(header):
         raise DamagedFile(f"{path} is damaged: its header does not match its own SHA-256 sum.")
     if header.get("format") != format_:
         raise PaircreditError(f"{path} has format {header.get('format')!r}; this version reads format {format_}.")
+    for one in (ArchiveHeader, shape):
+        if (found := misfit(header, one)) is not None:
+            raise DamagedFile(f"{path} is damaged: in its header {found}.")
     if header["arrays_sha256"] != array_sum(arrays):
         raise DamagedFile(f"{path} is damaged: its arrays do not match their SHA-256 sum.")
+    if header["dtypes"].keys() != arrays.keys():
+        raise DamagedFile(f"{path} is damaged: its header gives types of other arrays than it has.")
     return header, arrays
 
 
 def flatten(prefix: str, tree: PyTree) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """The leaves of a tree as plain arrays under their key paths, and their types."""
     leaves = {prefix + jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
-    keys = {name: str(jax.random.key_impl(leaf)) for name, leaf in leaves.items() if _is_key(leaf)}
+    keys = {name: str(jax.random.key_impl(leaf)) for name, leaf in leaves.items() if is_key(leaf)}
     fetched = jax.device_get({n: jax.random.key_data(leaf) if n in keys else leaf for n, leaf in leaves.items()})
     arrays, dtypes = {}, {}
     for name, leaf in fetched.items():
@@ -123,9 +127,16 @@ def plain(name: str, leaf: Any) -> tuple[np.ndarray, str]:
     return array, array.dtype.name if array.dtype.kind in "biufc" else array.dtype.str
 
 
-def typed(array: np.ndarray, dtype: str) -> np.ndarray:
-    """A plain array as what it was made of."""
-    return array.view(jnp.dtype(dtype))
+def typed(array: np.ndarray, dtype: str, path: Path) -> np.ndarray:
+    """A plain array as what it was made of; the path is that of the file it comes from.
+
+    Raises:
+        DamagedFile: nothing of this type can have been made of it.
+    """
+    try:
+        return array.view(jnp.dtype(dtype))
+    except (TypeError, ValueError) as error:
+        raise DamagedFile(f"{path} is damaged: an array of {array.dtype} in it cannot be of type {dtype!r}.") from error
 
 
 def unflatten(
@@ -151,33 +162,33 @@ def unflatten(
         raise _other_program(path, f"{who} {difference[0]}", advice)
     restored = []
     for name, leaf in expected.items():
-        new = _like(leaf, arrays[name], dtypes[name])
+        new = _like(leaf, arrays[name], dtypes[name], path)
         if new is None:
             kind = f"{dtypes[name]}{list(arrays[name].shape)}"
-            wanted = f"{getattr(leaf, 'dtype', type(leaf).__name__)}{list(jnp.shape(leaf))}"
+            own = type(leaf).__name__ if type(leaf) in PLAIN else leaf.dtype
+            wanted = f"{own}{list(jnp.shape(leaf))}"
             raise _other_program(path, f"{name} is {kind} there and {wanted} here", advice)
         restored.append(new)
     return jax.tree_util.tree_unflatten(structure, restored)
 
 
-def _like(leaf: Any, array: np.ndarray, dtype: str) -> Any:
+def _like(leaf: Any, array: np.ndarray, dtype: str, path: Path) -> Any:
     """The array as a leaf of the same kind as the given one; None if it is of another type or shape."""
-    if type(leaf) in (bool, int, float, complex):
+    if type(leaf) in PLAIN:
         value = array.item() if array.ndim == 0 else None
         return value if type(value) is type(leaf) else None
     if dtype.startswith("key "):
-        key = jax.random.wrap_key_data(jax.device_put(array, may_alias=False), impl=dtype.removeprefix("key "))
+        try:
+            key = jax.random.wrap_key_data(jax.device_put(array, may_alias=False), impl=dtype.removeprefix("key "))
+        except (TypeError, ValueError):  # it is no key's data
+            return None
         return key if (key.dtype, key.shape) == (leaf.dtype, leaf.shape) else None
-    array = typed(array, dtype)
+    array = typed(array, dtype, path)
     if (array.dtype, array.shape) != (leaf.dtype, leaf.shape):
         return None
     if isinstance(leaf, np.generic):
         return array[()]
     return array if isinstance(leaf, np.ndarray) else jax.device_put(array, may_alias=False)
-
-
-def _is_key(leaf: Any) -> bool:
-    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def _other_program(path: Path, difference: str, advice: str) -> PaircreditError:

@@ -21,14 +21,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from paircredit.envs.protocol import Environment
+from paircredit.envs.protocol import Environment, Summarises
 from paircredit.metagradient import global_norm, unrolled_metagradient
 from paircredit.methods.agent import Learner, meta_learn
 from paircredit.methods.policy_gradient import mean_over_valid
 from paircredit.methods.protocol import Method
 from paircredit.parts import part
-from paircredit.training.pieces import collect_piece, start_actors, summary_of
-from paircredit.training.rollout import collect_episodes
+from paircredit.training.rollout import collect, collect_episodes, start_actors, summary_of
 from paircredit.types import PyTree, Trajectory
 
 Protocol = Literal["online", "reset"]
@@ -78,47 +77,70 @@ def learns_weights(method: Method) -> bool:
 
 def start(method: Method, env: Environment, plan: Plan, key: Key[Array, ""], weights: PyTree = None) -> LoopState:
     """A fresh learner (with the given weight function, if any) and, online, its first batch."""
-    init_key, rollout_key, key = jax.random.split(key, 3)
-    learner = fresh_learner(method, env, init_key, weights)
+    learner, rollout_key, key = fresh_learner(method, env, key, weights)
     if plan.protocol == "reset":
         return LoopState(learner, (), key)
-    if env.spec.whole_episodes:
-        return LoopState(learner, collect_episodes(method, learner, env, rollout_key), key)
-    actor_key, rollout_key = jax.random.split(rollout_key)
-    actors = start_actors(method, learner, env, actor_key)
-    trajectory, actors = collect_piece(method, learner, env, actors, rollout_key)
+    actors: PyTree = ()
+    if not env.spec.whole_episodes:
+        actor_key, rollout_key = keys_of_actors(rollout_key)
+        actors = start_actors(method, learner, env, actor_key)
+    trajectory, actors = collect(method, learner, env, actors, rollout_key)
     return LoopState(learner, trajectory, key, actors)
-
-
-def fresh_learner(method: Method, env: Environment, key: Key[Array, ""], weights: PyTree = None) -> Any:
-    """A learner at its beginning, with the given weight function, if any."""
-    learner = method.init(key, env)
-    return learner if weights is None else replace(learner, weights=replace(learner.weights, parameters=weights))
 
 
 def online_iteration(method: Any, env: Environment, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:
     """learn(τ_k) → collect τ_{k+1} → meta-learn from it."""
+    learner, kept, rollout_key, key, summary = learn(method, env, plan, state)
+    with part("rollout"):
+        trajectory, actors = collect(method, learner, env, state.actors, rollout_key)
+    if improves_weights(method, plan):
+        with part("meta"):
+            learner = meta_learn(method, learner, kept, trajectory)
+    return LoopState(learner, trajectory, key, actors), summary
+
+
+# The steps of an online training, in their order. Where environments live on the host, the same functions are compiled
+# apart from each other (`hosted/programs.py`), with the collecting between them.
+
+
+def fresh_learner(
+    method: Method, env: Environment, key: Key[Array, ""], weights: PyTree = None
+) -> tuple[Any, Key[Array, ""], Key[Array, ""]]:
+    """A learner at its beginning (with the given weight function, if any), and keys: first rollout, rest."""
+    init_key, rollout_key, key = jax.random.split(key, 3)
+    learner = method.init(init_key, env)
+    if weights is not None:
+        learner = replace(learner, weights=replace(learner.weights, parameters=weights))
+    return learner, rollout_key, key
+
+
+def keys_of_actors(rollout_key: Key[Array, ""]) -> tuple[Key[Array, ""], Key[Array, ""]]:
+    """Keys of the actors' first episodes, and of their first piece."""
+    actor_key, rollout_key = jax.random.split(rollout_key)
+    return actor_key, rollout_key
+
+
+def learn(
+    method: Any, env: Environment, plan: Plan, state: LoopState
+) -> tuple[Any, PyTree, Key[Array, ""], Key[Array, ""], Summary]:
+    """The learner after the state's batch, what a metagradient needs, keys (next rollout, rest), and the summary."""
     key, rollout_key = jax.random.split(state.key)
     summary = summarise(method, env, plan, state)
     with part("learn"):
         learner, kept = method.learn(state.learner, state.trajectory)
-    with part("rollout"):
-        actors = state.actors
-        if env.spec.whole_episodes:
-            trajectory = collect_episodes(method, learner, env, rollout_key)
-        else:
-            trajectory, actors = collect_piece(method, learner, env, actors, rollout_key)
-    if plan.learn_weights and learns_weights(method):
-        with part("meta"):
-            learner = meta_learn(method, learner, kept, trajectory)
-    return LoopState(learner, trajectory, key, actors), summary
+    return learner, kept, rollout_key, key, summary
+
+
+def improves_weights(method: Any, plan: Plan) -> bool:
+    """Whether the outer loop runs."""
+    return plan.learn_weights and learns_weights(method)
 
 
 def summarise(method: Any, env: Environment, plan: Plan, state: LoopState) -> Summary:
     """What is recorded of an update, before it is made."""
     whole = env.spec.whole_episodes
     summary = {"episode_return": mean_return(state.trajectory)} if whole else summary_of(state.actors)
-    if hasattr(env, "summarise"):
+    if isinstance(env, Summarises):
         summary |= env.summarise(state.trajectory)
     if plan.probe is not None:
         summary |= plan.probe(method, state.learner, env)
@@ -134,8 +156,7 @@ def reset_iteration(method: Any, env: Environment, plan: Plan, state: LoopState)
     fresh = method.init(init_key, env)
     if isinstance(fresh, Learner) or learns_weights(method):
         fresh = replace(fresh, weights=state.learner.weights)
-    meta = plan.learn_weights and learns_weights(method)
-
+    meta = improves_weights(method, plan)
     learner, kept, judged, returns = inner_updates(method, env, fresh, inner_key, plan.inner_updates, judge=meta)
     summary = {"episode_return": returns[-1]}
     if plan.probe is not None:
@@ -224,25 +245,22 @@ def run_chunk(methods: PyTree, envs: PyTree, plan: Plan, state: LoopState) -> tu
 
 def start_program() -> Any:
     """The compiled `start_members`; one executable per structure of its arguments."""
-    return _start_program(**compiler_options())
+    return _compiled(_start, **compiler_options())
 
 
 def chunk_program() -> Any:
     """The compiled `run_chunk`; one executable per structure of its arguments."""
-    return _chunk_program(**compiler_options())
+    return _compiled(chunk, "state", **compiler_options())
 
 
 @cache
-def _start_program(**options: int) -> Any:
-    def members(methods: PyTree, envs: PyTree, plan: Plan, keys: Array, weights: PyTree) -> LoopState:
-        return jax.vmap(lambda m, e, k, w: start(m, e, plan, k, w))(methods, envs, keys, weights)
-
-    return jax.jit(members, static_argnames=("plan",), compiler_options=options)
+def _compiled(program: Callable[..., Any], *taken_over: str, **options: int) -> Any:
+    """A program over members, once per way to compile it; the memory of some arguments becomes that of the results."""
+    return jax.jit(program, static_argnames=("plan",), donate_argnames=taken_over, compiler_options=options)
 
 
-@cache
-def _chunk_program(**options: int) -> Any:
-    return jax.jit(chunk, static_argnames=("plan",), donate_argnames=("state",), compiler_options=options)
+def _start(methods: PyTree, envs: PyTree, plan: Plan, keys: Array, weights: PyTree) -> LoopState:
+    return jax.vmap(lambda m, e, k, w: start(m, e, plan, k, w))(methods, envs, keys, weights)
 
 
 def chunk(methods: PyTree, envs: PyTree, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from paircredit.errors import PaircreditError
+from paircredit.types import is_key
 
 
 def stack_members(members: Sequence[Any]) -> Any:
@@ -55,7 +56,7 @@ def member_keys(seeds: Sequence[int]) -> Key[Array, " M"]:
 
 def _stack(*leaves: Any) -> Array:
     """On the host, which saves compiling a program for every shape; random keys cannot leave the device."""
-    if hasattr(leaves[0], "dtype") and jnp.issubdtype(leaves[0].dtype, jax.dtypes.prng_key):
+    if is_key(leaves[0]):
         return jnp.stack(leaves)
     return jnp.asarray(np.stack([np.asarray(leaf) for leaf in leaves]))
 

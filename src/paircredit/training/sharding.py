@@ -16,12 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from jaxtyping import Array, Key
 
 from paircredit.training.loop import LoopState, Plan, Summary, run_chunk, start_members
-from paircredit.types import PyTree
+from paircredit.types import PyTree, is_key
 
 AXIS = "members"
 
@@ -83,7 +82,7 @@ def _split(tree: PyTree, sharding: NamedSharding) -> list[PyTree]:
 
 
 def _parts(leaf: Array) -> list[Array]:
-    if _is_key(leaf):
+    if is_key(leaf):
         impl = jax.random.key_impl(leaf)
         return [jax.random.wrap_key_data(part, impl=impl) for part in _parts(jax.random.key_data(leaf))]
     return [shard.data for shard in sorted(leaf.addressable_shards, key=lambda shard: shard.index[0].start or 0)]
@@ -94,12 +93,8 @@ def _join(trees: list[PyTree], sharding: NamedSharding) -> PyTree:
 
 
 def _whole(parts: list[Array], sharding: NamedSharding) -> Array:
-    if _is_key(parts[0]):
+    if is_key(parts[0]):
         data = _whole([jax.random.key_data(part) for part in parts], sharding)
         return jax.random.wrap_key_data(data, impl=jax.random.key_impl(parts[0]))
     shape = (len(parts) * parts[0].shape[0], *parts[0].shape[1:])
     return jax.make_array_from_single_device_arrays(shape, sharding, parts)
-
-
-def _is_key(leaf: Array) -> bool:
-    return bool(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paircredit.envs.dm_env import DmEnvironment
 from paircredit.envs.hosted import is_hosted
+from paircredit.envs.protocol import EpisodesByNumber
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.methods.registry import method_name
 from paircredit.training.hosted import HostedMembers
@@ -69,54 +70,42 @@ def train(
         The members' final states.
     """
     _refuse_what_cannot_start(methods, envs, seeds, plan, total_updates, weights)
-    with contextlib.ExitStack() as stack:
-        if is_hosted(envs[0]):
-            hosted = stack.enter_context(HostedMembers(methods, envs[0], plan))
-            place = Placement(1, lambda tree: tree, hosted.start_members, hosted.run_chunk)
+    with _place(methods, envs, plan) as place:
+        stacked_methods, stacked_envs = place.put((stack_members(methods), stack_members(envs)))
+        memory = functools.partial(enough_memory, len(seeds), methods[0].episodes, envs[0].spec.horizon)
+        if go_on is None:
+            keys, weights = place.put((member_keys(seeds), weights))
+            with memory():
+                done, state = 0, place.start_members(stacked_methods, stacked_envs, plan, keys, weights)
         else:
-            place = place_members(len(seeds))
-        return _train(place, methods, envs, seeds, plan, total_updates, weights, on_chunk, go_on)
+            done, state = go_on[0], place.put(go_on[1])
+            if done > total_updates or (done % plan.updates and done != total_updates):
+                raise PaircreditError(
+                    f"After {done} of {total_updates} updates no chunk of {plan.updates} ends, so training cannot go "
+                    "on there."
+                )
+        while done < total_updates:
+            size = min(plan.updates, total_updates - done)
+            chunk_plan = plan if size == plan.updates else dataclasses.replace(plan, updates=size)
+            with memory():  # the results are waited for inside: what goes wrong on the device is told when one asks
+                state, summaries = place.run_chunk(stacked_methods, stacked_envs, chunk_plan, state)
+                fetched = {name: np.asarray(x) for name, x in jax.device_get(summaries).items()}
+            _refuse_not_finite(fetched, done, seeds)
+            _refuse_lost_learners(state.learner, done + size, seeds)
+            if on_chunk is not None:
+                on_chunk(Chunk(done, fetched, state))
+            done += size
+        return state
 
 
-def _train(
-    place: Placement,
-    methods: Sequence[Any],
-    envs: Sequence[Any],
-    seeds: Sequence[int],
-    plan: Plan,
-    total_updates: int,
-    weights: PyTree,
-    on_chunk: Callable[[Chunk], None] | None,
-    go_on: tuple[int, LoopState] | None,
-) -> LoopState:
-    stacked_methods, stacked_envs = place.put((stack_members(methods), stack_members(envs)))
-    memory = functools.partial(enough_memory, len(seeds), methods[0].episodes, envs[0].spec.horizon)
-    if go_on is None:
-        keys, weights = place.put((member_keys(seeds), weights))
-        with memory():
-            done, state = 0, place.start_members(stacked_methods, stacked_envs, plan, keys, weights)
-    else:
-        done, state = go_on[0], place.put(go_on[1])
-        if done % plan.updates and done != total_updates:
-            raise PaircreditError(
-                f"After {done} updates no chunk of {plan.updates} ends, so training cannot go on there."
-            )
-    while done < total_updates:
-        size = min(plan.updates, total_updates - done)
-        chunk_plan = (
-            plan
-            if size == plan.updates
-            else Plan(plan.protocol, size, plan.inner_updates, plan.learn_weights, plan.probe)
-        )
-        with memory():  # the results are waited for inside: what goes wrong on the device is told when one asks
-            state, summaries = place.run_chunk(stacked_methods, stacked_envs, chunk_plan, state)
-            fetched = {name: np.asarray(x) for name, x in jax.device_get(summaries).items()}
-        _refuse_not_finite(fetched, done, seeds)
-        _refuse_lost_learners(state.learner, done + size, seeds)
-        if on_chunk is not None:
-            on_chunk(Chunk(done, fetched, state))
-        done += size
-    return state
+@contextlib.contextmanager
+def _place(methods: Sequence[Any], envs: Sequence[Any], plan: Plan) -> Iterator[Placement]:
+    """Where the members are trained, and by which programs."""
+    if not is_hosted(envs[0]):
+        yield place_members(len(methods))
+        return
+    with HostedMembers(methods, envs[0], plan) as hosted:
+        yield Placement(1, lambda tree: tree, hosted.start_members, hosted.run_chunk)
 
 
 def states_like(
@@ -176,9 +165,9 @@ def _refuse_what_cannot_start(
 
 
 def _refuse_shared_episodes(envs: Sequence[Any], seeds: Sequence[int]) -> None:
-    """Episodes of a `dm_env` adapter are known by their seeds, and no two members can step the same one."""
-    members = [(int(env.number), seed) for env, seed in zip(envs, seeds, strict=True) if isinstance(env, DmEnvironment)]
-    if len(set(members)) < len(members):
+    """Episodes on the host may be known by their seeds, and no two members can step the same one."""
+    numbered = [(env.number, seed) for env, seed in zip(envs, seeds, strict=True) if isinstance(env, EpisodesByNumber)]
+    if len({(int(number), seed) for number, seed in numbered}) < len(numbered):
         raise PaircreditError(
             "Two members have the same dm_env adapter and the same seed, so that their episodes on the host would be "
             "one; make an adapter for each of them with dm_environment."

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 from paircredit.envs import make_environment
-from paircredit.envs.atari.emulators import LONGEST_SLICE, ONLY_WHEN_IDLE
 from paircredit.envs.atari.pool import AtariPool, AtariProcess
 from paircredit.envs.turns import Turns
 from paircredit.errors import PaircreditError
+from paircredit.scheduling import LONGEST_SLICE, ONLY_WHEN_IDLE
 
 
 def steps_of(pool, actions):

@@ -7,10 +7,11 @@ from typing import Literal, get_args
 
 import jax
 
-from paircredit.envs.atari.emulators import ONLY_WHEN_IDLE, Options
+from paircredit.envs.atari.emulators import Options
 from paircredit.envs.atari.environment import Atari
 from paircredit.envs.atari.pool import count_actions
 from paircredit.errors import PaircreditError, unknown_name
+from paircredit.scheduling import ONLY_WHEN_IDLE
 
 Rollouts = Literal["auto", "in-graph", "host"]
 _LARGEST = 2**31 - 1

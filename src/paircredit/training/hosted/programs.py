@@ -18,18 +18,19 @@ from paircredit.envs.hosted import HostedEnvironment, PoolInGraph
 from paircredit.methods.agent import meta_learn
 from paircredit.networks.perception import prepare
 from paircredit.training import loop
-from paircredit.training.loop import LoopState, Plan, fresh_learner, learns_weights, summarise
-from paircredit.training.pieces import (
+from paircredit.training.loop import LoopState, Plan
+from paircredit.training.rollout import (
     Actors,
     Outcome,
     Recorded,
+    act,
     actors_at,
     follow,
     noise_of_actions,
-    piece_of,
     recorded,
+    that_start_again,
+    trajectory_of,
 )
-from paircredit.training.rollout import act
 from paircredit.types import PyTree, Trajectory
 
 
@@ -41,7 +42,7 @@ class Programs:
         self.start, self.begin, self.learn = _compiled(self._start), _compiled(self._begin), _compiled(self._learn, 1)
         self.act, self.follow, self.piece = _compiled(self._act), _compiled(self._follow), _compiled(self._piece)
         self.follow_and_act = _compiled(self._follow_and_act)
-        self.meta = _compiled(self._meta, 1) if plan.learn_weights and learns_weights(method) else None
+        self.meta = _compiled(self._meta, 1) if loop.improves_weights(method, plan) else None
         self._rollout: Any = None
         self._structure: Any = None
         self._lock = threading.Lock()
@@ -61,9 +62,8 @@ class Programs:
 
     def _start(self, methods: PyTree, keys: Array, weights: PyTree) -> tuple:
         def one(method: Any, key: Array, weights: PyTree) -> tuple:
-            init_key, rollout_key, key = jax.random.split(key, 3)
-            actor_key, rollout_key = jax.random.split(rollout_key)
-            learner = fresh_learner(method, self.env, init_key, weights)
+            learner, rollout_key, key = loop.fresh_learner(method, self.env, key, weights)
+            actor_key, rollout_key = loop.keys_of_actors(rollout_key)
             return learner, actor_key, self._noise(rollout_key), key
 
         learner, actor_keys, noise, keys = jax.vmap(one)(methods, keys, weights)
@@ -71,15 +71,13 @@ class Programs:
 
     def _begin(self, methods: PyTree, learner: PyTree, raw: PyTree) -> Actors:
         def one(method: Any, learner: Any, raw: PyTree) -> Actors:
-            return actors_at(method, learner, *jax.vmap(lambda own: self.env.read(None, own))(raw))
+            return that_start_again(actors_at(method, learner, *jax.vmap(lambda own: self.env.read(None, own))(raw)))
 
         return jax.vmap(one)(methods, learner, raw)
 
     def _learn(self, methods: PyTree, learner: PyTree, trajectory: Trajectory, keys: Array, actors: Actors) -> tuple:
         def one(method: Any, state: LoopState) -> tuple:
-            key, rollout_key = jax.random.split(state.key)
-            summary = summarise(method, self.env, self.plan, state)
-            learner, kept = method.learn(state.learner, state.trajectory)
+            learner, kept, rollout_key, key, summary = loop.learn(method, self.env, self.plan, state)
             return learner, kept, self._noise(rollout_key), key, summary
 
         states = LoopState(learner, trajectory, keys, actors)
@@ -117,7 +115,7 @@ class Programs:
 
     def _piece(self, steps: Sequence[Recorded], actors: Actors) -> Trajectory:
         stacked = jax.tree.map(lambda *x: jnp.stack(x, axis=1), *steps)
-        return jax.vmap(piece_of)(stacked, actors)
+        return jax.vmap(trajectory_of)(stacked, actors)
 
     def _in_graph(
         self, pool: PoolInGraph, handle: Array, own: Sequence[Array], actors: Actors, noise: tuple[Array, ...]
@@ -134,7 +132,7 @@ class Programs:
 
         (_, actors), steps = jax.lax.scan(step, (handle, actors), jnp.stack(noise))
         stacked = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), steps)
-        return jax.vmap(piece_of)(stacked, actors), actors
+        return jax.vmap(trajectory_of)(stacked, actors), actors
 
     def _meta(self, methods: PyTree, learner: PyTree, kept: PyTree, trajectory: Trajectory) -> PyTree:
         return jax.vmap(meta_learn)(methods, learner, kept, trajectory)

@@ -27,10 +27,10 @@ from jaxtyping import Array, Key
 from paircredit.envs.hosted import HostedEnvironment, Pool, PoolInGraph
 from paircredit.envs.turns import Turns, pools_at_a_time
 from paircredit.errors import PaircreditError
-from paircredit.training.hosted_programs import Programs
+from paircredit.training.hosted.pace import Pace
+from paircredit.training.hosted.programs import Programs
 from paircredit.training.loop import LoopState, Plan, Summary
-from paircredit.training.pace import Pace
-from paircredit.training.pieces import Actors, Recorded, recorded
+from paircredit.training.rollout import Actors, Recorded, recorded
 from paircredit.types import PyTree, Trajectory
 
 LEAD = 0.5
