@@ -48,7 +48,7 @@ def write_episodes(
         means["best_return"] = episodes["episode_return"][:, begin:end].max(axis=1)
         writer.append(
             [
-                {"member": member, "seed": seed, **labels, "update": begin, "episodes": begin}
+                {"member": member, "seed": seed, **labels, "update": begin, "episodes": begin, "frames": 9 * begin}
                 | {name: float(values[member]) for name, values in means.items()}
                 for member, (labels, seed) in enumerate(members)
             ]

@@ -37,7 +37,10 @@ def write_evaluation(folder: Path, depth: int, label: str, episodes: float, best
         rows = [
             {
                 "member": member,
+                "seed": member,
+                "update": update,
                 "episodes": 8 * update,
+                "frames": 8 * update * depth,
                 "expected_return": depth / 2 if 8 * update >= learned else 0.0,
                 "episode_return": 0.0,
             }
@@ -62,7 +65,7 @@ def write_masks(folder: Path, moved_behind: float = 0.0) -> None:
 
 def write_umbrella(folder: Path, pwr_variance: float = 0.0, bias: float = 0.0, ratio: float = 1.0) -> None:
     writer = RunWriter(folder / "umbrella", "umbrella-variance", {"name": "umbrella"})
-    common = {"length": 5, "variance": 1.0, "action": 1, "exact_mean": 1.0, "standard_error": 0.01}
+    common = {"length": 5, "variance": 1.0, "action": 1, "episodes": 1000, "exact_mean": 1.0, "standard_error": 0.01}
     noisy = {
         "estimator": "Monte Carlo",
         "mean": 1.0 + bias,

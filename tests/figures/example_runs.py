@@ -72,7 +72,10 @@ def write_evaluation(folder: Path, depth: int, label: str, times: Sequence[float
             [
                 {
                     "member": member,
+                    "seed": member,
+                    "update": episodes // 50,
                     "episodes": episodes,
+                    "frames": episodes * depth,
                     "expected_return": depth / 2 if episodes >= time else 0.1 * member,
                     "episode_return": 0.0,
                 }
@@ -94,13 +97,13 @@ def write_switch(folder: Path) -> None:
     tags = {"depth": 4, "label": "meta-pwr", "switch": "default"}
     writer = RunWriter(folder / "reset", "training", {"name": "reset", "tags": tags | {"role": "switch-reset"}})
     writer.finish({"weights": np.full((2, 10, 10), 0.25)})
-    spec = {"name": "train", "weights_from": "reset", "tags": tags | {"role": "switch-evaluation"}}
+    spec = {"name": "train", "updates": 21, "weights_from": "reset", "tags": tags | {"role": "switch-evaluation"}}
     writer = RunWriter(folder / "train", "training", spec)
     for episodes in range(0, 1001, 50):
-        common = {"episodes": episodes, "episode_return": 0.0}
+        common = {"update": episodes // 50, "episodes": episodes, "frames": 4 * episodes, "episode_return": 0.0}
         writer.append(
             [
-                {"member": member, "expected_return": 2.0 if episodes >= time else 0.0, **common}
+                {"member": member, "seed": member, "expected_return": 2.0 if episodes >= time else 0.0, **common}
                 for member, time in enumerate((100, 300, 200, 400))
             ]
         )
