@@ -112,10 +112,13 @@ def figure_data(figure: Figure) -> dict[str, Any]:
 
 
 def _panel(axes: Axes) -> dict[str, Any]:
-    lines = [
-        [line.get_label(), to_hex(line.get_color()), str(line.get_marker()), numbers(line.get_xydata())]
-        for line in axes.lines
-    ]
+    lines = sorted(
+        (
+            [line.get_label(), to_hex(line.get_color()), str(line.get_marker()), numbers(line.get_xydata())]
+            for line in axes.lines
+        ),
+        key=json.dumps,
+    )
     shapes: list[Any] = []
     for collection in axes.collections:
         paths = collection.get_segments() if isinstance(collection, LineCollection) else collection.get_paths()

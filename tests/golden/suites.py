@@ -12,14 +12,11 @@ from typing import Any
 import numpy as np
 
 from paircredit.runs import RunWriter
-from tests.analysis import test_claims
-from tests.analysis.test_game_claims import HNS, LABELS, MINATAR, write_atari
-from tests.analysis.test_key_to_door_claims import SETTINGS, TestOrderEverywhere, TestOtherMethods, TestWeights
-from tests.bsuite_runs import write_episodes, write_regrets
-from tests.figures.example_runs import example_weights, write_all
-from tests.figures.test_key_to_door_figures import write_all as write_key_to_door
-from tests.game_runs import write_game
-from tests.own_runs import write_own
+from tests.made_up import example_weights, write_all, write_episodes, write_game, write_own, write_regrets
+from tests.studies import test_tabular_claims as test_claims
+from tests.studies.test_game_claims import HNS, LABELS, MINATAR, write_atari
+from tests.studies.test_key_to_door_claims import SETTINGS, TestOrderEverywhere, TestOtherMethods, TestWeights
+from tests.studies.test_key_to_door_figures import write_all as write_key_to_door
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -126,20 +123,25 @@ def kept_tabular(folder: Path) -> None:
                 RunWriter(folder / run["name"], "training", spec).finish({"weights": whole})
             if not rows:
                 continue
-            members = int(rows[0]["members"])
+            members, given = int(rows[0]["members"]), spec["weights_from"] is not None
             with RunWriter(folder / run["name"], "training", spec) as writer:
                 for row in rows:
                     episodes = int(row["episodes"])
                     place = {"update": episodes // 8, "episodes": episodes, "frames": episodes * depth}
                     writer.append(
                         [
-                            {"member": member, "seed": 1000 + member, **place}
+                            {
+                                "member": member,
+                                "seed": 1000 + member,
+                                **place,
+                                **({"weights": member % 5} if given else {}),
+                            }
                             | dict.fromkeys(("expected_return", "episode_return"), _member(row, member))
                             for member in range(members)
                         ]
                     )
                 states = {4: 10, 8: 46, 16: 766}[depth]
-                table = {"label_weights": np.arange(members) % 5} if spec["weights_from"] else {}
+                table = {"label_weights": np.arange(members) % 5} if given else {}
                 writer.finish({"policy_logits": np.zeros((members, states, 2)), **table})
 
 

@@ -32,8 +32,8 @@ def run(words: Sequence[str]) -> int:
     options = parse_options(ExportOptions, words, "paircredit export")
     if options.format not in FORMATS:
         raise unknown_name("export format", options.format, FORMATS)
-    from paircredit.analysis.bsuite_log import write_bsuite_logs
     from paircredit.runs import find_runs
+    from paircredit.studies.bsuite.log import write_bsuite_logs
 
     paths = write_bsuite_logs(find_runs(options.folder), options.out)
     print(f"{len(paths)} logs are in {options.out}, a folder per method and repetition.")

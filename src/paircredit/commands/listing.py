@@ -9,13 +9,13 @@ from paircredit.errors import PaircreditError
 
 
 def run(words: list[str]) -> int:
-    """The command."""
+    """`paircredit list`."""
     if words:
         raise PaircreditError(f"`paircredit list` takes no further words, but was given {' '.join(words)!r}.")
     from paircredit.envs import environments
-    from paircredit.experiments import experiments
     from paircredit.experiments.spec import SCALES
     from paircredit.methods import methods, presets
+    from paircredit.studies import experiments
 
     for title, entries in (
         ("Environments", environments()),

@@ -18,9 +18,9 @@ from paircredit.envs.tabular import TabularModel
 from paircredit.envs.umbrella import Umbrella, UmbrellaConfig
 from paircredit.errors import PaircreditError
 from paircredit.estimators import lambda_advantages, pwr
+from paircredit.experiments.learners import load_weights
 from paircredit.experiments.progress import Progress
 from paircredit.experiments.spec import CreditSpec, UmbrellaVarianceSpec, as_json
-from paircredit.experiments.training_run import load_weights
 from paircredit.methods import A2C, InnerLoop
 from paircredit.networks import PolicyTable
 from paircredit.runs.folder import RunWriter, rounded
