@@ -50,6 +50,7 @@ def write_episodes(
     *,
     seeds: int = 1,
     stride: int = 7,
+    finished: bool = True,
     **spec: Any,
 ) -> None:
     """A run on bsuite whose members had these episodes.
@@ -62,6 +63,7 @@ def write_episodes(
         episodes: `regret`, `episode_return` and `episode_length` of every episode, [members, episodes].
         seeds: members of each variant.
         stride: updates of a row.
+        finished: or stopped.
         spec: other entries of the spec.
     """
     total = episodes["regret"].shape[1]
@@ -79,7 +81,7 @@ def write_episodes(
                 for member, (labels, seed) in enumerate(members)
             ]
 
-    write_run(folder / described["name"], described, rows())
+    write_run(folder / described["name"], described, rows(), finished=finished)
 
 
 def write_regrets(

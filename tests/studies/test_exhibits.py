@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import csv
 import math
+from collections import Counter
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -13,14 +16,18 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import paircredit.results
+from paircredit.cli import main
 from paircredit.envs.dag import DagConfig, acting_states, num_states
-from paircredit.report import save_figures
+from paircredit.report import files, save_figures
 from paircredit.results.charts import COLOURS, legend_above, styled, to_svg
+from paircredit.results.exhibits import Exhibit
 from paircredit.results.intervals import mean_band, mean_interval, median_interval, median_of_times
 from paircredit.results.names import title
 from paircredit.results.tables import Column, Table
 from paircredit.runs import Run, find_runs
-from paircredit.studies.key_to_door.runs import METHODS, SEARCH, SEARCHES, SWITCHES
+from paircredit.studies import STUDIES, Study, judge_all
+from paircredit.studies.games.curves import ATARI
+from paircredit.studies.key_to_door.runs import CENTRAL, METHODS, SEARCH, SEARCHES, SWITCHES
 from paircredit.studies.own import OWN
 from paircredit.weights import handcrafted_weights
 from tests.exhibits import FIGURES, TABLES, figure_of, table_of, table_rows
@@ -31,6 +38,10 @@ from tests.made_up import (
     write_all,
     write_credit,
     write_evaluation,
+    write_game,
+    write_method,
+    write_own,
+    write_regrets,
     write_reset,
     write_umbrella,
 )
@@ -319,6 +330,68 @@ class TestSaving:
         with refused("no figure"):
             save_figures([], tmp_path / "figures")
         assert not (tmp_path / "figures").exists()
+
+
+def test_every_file_of_a_run_is_read_once(runs, tmp_path, monkeypatch):
+    """By all figures, tables, claims and the digest together, whatever they want to know."""
+    fresh, reads, checked = [Run(run.path, run.manifest) for run in runs], Counter(), Run.checked
+
+    def counted(run: Run, name: str) -> bytes:
+        reads[run.path, name] += 1
+        return checked(run, name)
+
+    monkeypatch.setattr(Run, "checked", counted)
+    monkeypatch.setattr(files, "to_svg", lambda _: "")
+    monkeypatch.setattr(files, "to_png", lambda _: b"")
+    files.write_digest(fresh, judge_all(fresh), tmp_path / "digest")
+    assert len(reads) > len(runs) and set(reads.values()) == {1}
+
+
+class TestSoFar:
+    """Every study shows what is not finished as far as it got, and judges claims without it."""
+
+    FIGURES: ClassVar = {"dag-curves", "key-to-door-central", "bsuite-regret", "atari-curves", "training-curves"}
+
+    @pytest.fixture
+    def unfinished(self, tmp_path):
+        folder = tmp_path / "runs"
+        write_evaluation(folder, 4, "regular", (100.0, 200.0), finished=False)
+        write_method(folder, "a2c", {CENTRAL: [0, 10]}, updates=40, finished=False)
+        write_regrets(folder, "a2c", "catch", 30.0, numbers=(0,), finished=False)
+        write_game(folder, ATARI, "a2c", "pong", 3.0, stopped_after=12)
+        write_own(folder / "mine", finished=False)
+        return folder
+
+    def test_figures_and_tables(self, unfinished, tmp_path):
+        paths = save_figures(find_runs(unfinished, so_far=True), tmp_path / "figures")
+        assert {path.stem for path in paths if path.suffix == ".svg"} >= self.FIGURES
+
+    def test_curves_end_where_the_last_point_begins(self, unfinished):
+        runs = find_runs(unfinished, so_far=True)
+        (axes,) = figure_of("dag-curves", runs).axes
+        line = next(line for line in axes.lines if line.get_label() == "regular return")
+        assert line.get_xdata()[-1] == 950, "of points at 0, 50, … 1000 nobody knows where the last one ends"
+
+    def test_claims_and_the_command_line(self, unfinished, tmp_path, capsys):
+        assert main(["claims", str(unfinished)]) == 2
+        assert main(["digest", str(unfinished), "--so-far", "--out", str(tmp_path / "digest")]) == 0
+        verdicts = csv.DictReader((tmp_path / "digest" / "verdicts.csv").read_text().splitlines())
+        assert {row["status"] for row in verdicts} == {"not judged"}
+        assert (tmp_path / "digest" / "key-to-door-members.csv").exists()
+
+
+def test_a_new_study_is_a_name_in_one_tuple(tmp_path, monkeypatch):
+    """What it has to show and to keep then comes with all the rest."""
+    write_own(tmp_path / "runs" / "mine")
+    table = Exhibit(
+        "my-table", "Mine", "How many runs.", lambda runs: Table((Column("runs", "runs"),), ((len(runs),),))
+    )
+    kept = Table((Column("x", "x"),), ((1,),))
+    mine = Study(tables=(table,), digest=lambda runs: {"mine.csv": kept})
+    monkeypatch.setattr(files, "STUDIES", (*STUDIES, mine))
+    files.write_digest(find_runs(tmp_path / "runs"), [], tmp_path / "digest")
+    assert (tmp_path / "digest" / "figures" / "my-table.csv").read_text() == "runs\n1\n"
+    assert (tmp_path / "digest" / "mine.csv").read_text() == "x\n1\n"
 
 
 def test_a_table_quotes_and_formats():

@@ -1,7 +1,6 @@
 """Experiments: what to run, as data, and the making of it."""
 
 from paircredit.experiments.reproduce import reproduce
-from paircredit.experiments.resolve import resolve
 from paircredit.experiments.spec import Experiment, Recipe, TrainingSpec, Variant
 
-__all__ = ["Experiment", "Recipe", "TrainingSpec", "Variant", "reproduce", "resolve"]
+__all__ = ["Experiment", "Recipe", "TrainingSpec", "Variant", "reproduce"]

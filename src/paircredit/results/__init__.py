@@ -1,4 +1,4 @@
-"""The mechanism of all results: one reader, intervals, charts, pictures and tables. Studies say what is done with it."""
+"""The mechanism of all results: one reader, intervals, charts, pictures, tables. Studies say what is done with it."""
 
 from paircredit.results.curves import Curve, curves
 from paircredit.results.exhibits import Claim, Exhibit, Verdict

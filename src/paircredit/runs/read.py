@@ -26,7 +26,7 @@ _LINES = 10_000
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A run on disk; the files of a finished one are checked against their sums whenever they are read.
+    """A run on disk; the files of a finished one are checked against their sums when they are read.
 
     One that was stopped or is still running has no sums yet, and nothing but its metrics to read.
     """
@@ -95,7 +95,11 @@ class Run:
         return {name: np.array([row[name] for row in rows]) for name in names}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All arrays of arrays.npz."""
+        """All arrays of arrays.npz, which is read once."""
+        return dict(self._arrays)
+
+    @functools.cached_property
+    def _arrays(self) -> dict[str, np.ndarray]:
         return read_arrays(self.checked(ARRAYS), self.path / ARRAYS)
 
     def learner(self, like: PyTree) -> PyTree:
