@@ -12,7 +12,7 @@ from paircredit.report.files import write_digest
 from paircredit.runs import find_runs
 from paircredit.studies import judge_all
 from paircredit.studies.key_to_door.curves import all_curves, frames_to
-from paircredit.studies.key_to_door.digest import POINTS
+from paircredit.studies.key_to_door.exhibits import DIGEST_POINTS
 from paircredit.studies.key_to_door.runs import CENTRAL
 from tests.made_up import frames, weights, write_method
 
@@ -33,7 +33,7 @@ def digest(tmp_path_factory):
 def test_curves_are_thinned_to_means_over_seeds(digest):
     rows = list(csv.DictReader((digest / "key-to-door-curves.csv").read_text().splitlines()))
     own = [row for row in rows if row["method"] == "a2c"]
-    assert len(own) == POINTS
+    assert len(own) == DIGEST_POINTS
     assert {(row["mean"], row["variance"], row["slip"], row["seeds"]) for row in own} == {("5.0", "25.0", "0.0", "2")}
     before = [float(row["door_reward mean"]) for row in own if float(row["frames"]) < frames(195)]
     after = [float(row["door_reward mean"]) for row in own if float(row["frames"]) >= frames(201)]

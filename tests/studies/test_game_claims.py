@@ -14,8 +14,13 @@ from paircredit.results.curves import RETURN
 from paircredit.results.intervals import Interval, bootstrap
 from paircredit.runs import Run, find_runs
 from paircredit.studies.games import claims as game_claims
-from paircredit.studies.games.comparisons import (
+from paircredit.studies.games.curves import (
+    ATARI,
+    HUMAN,
+    HUMAN_2015,
+    MINATAR,
     Comparison,
+    all_games,
     comparisons,
     counts,
     interquartile_mean_of_games,
@@ -24,7 +29,6 @@ from paircredit.studies.games.comparisons import (
     normalised_scores,
     shared_games,
 )
-from paircredit.studies.games.curves import ATARI, HUMAN, HUMAN_2015, MINATAR, all_games
 from tests.exhibits import CLAIMS, table_rows
 from tests.made_up import ROWS, write_game
 from tests.sentences import refused

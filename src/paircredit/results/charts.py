@@ -25,45 +25,34 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-COLOURS = {
-    "regular": "#4d4d4d",
-    "a2c": "#4d4d4d",
-    "h-pwr": "#d55e00",
-    "meta-pwr": "#0072b2",
-    "meta-pwtd": "#009e73",
-    "meta-lambda": "#8c6d31",
-    "rgm": "#cc79a7",
-    "a2c-rr": "#e69f00",
-    "tvt": "#7a5195",
-    "synthetic-returns": "#56b4e9",
+
+class Look(NamedTuple):
+    """How a method is drawn: colour, marker, and keywords of its curves."""
+
+    colour: str
+    marker: str
+    line: dict[str, Any]
+
+
+def _look(colour: str, marker: str, width: float, *dashes: float | int) -> Look:
+    return Look(colour, marker, {"linestyle": (0, dashes) if dashes else "-", "linewidth": width})
+
+
+LOOKS = {
+    "regular": _look("#4d4d4d", "o", 2.4),
+    "a2c": _look("#4d4d4d", "o", 2.4),
+    "h-pwr": _look("#d55e00", "s", 1.9, 5, 3),
+    "meta-pwr": _look("#0072b2", "^", 2.1, 1, 1.5),
+    "meta-pwtd": _look("#009e73", "D", 1.6),
+    "meta-lambda": _look("#8c6d31", "v", 1.7, 7, 2),
+    "rgm": _look("#cc79a7", "P", 1.7, 3, 1, 1, 1),
+    "a2c-rr": _look("#e69f00", "X", 1.7, 4, 1.5),
+    "tvt": _look("#7a5195", "<", 1.7, 6, 1, 1, 1, 1, 1),
+    "synthetic-returns": _look("#56b4e9", ">", 1.7, 2, 1),
 }
-"""Of the Okabe–Ito palette, which colour-blind people can tell apart; keys are labels of runs. A2C is what the regular
-return is in the evaluation of the DAG."""
-MARKERS = {
-    "regular": "o",
-    "a2c": "o",
-    "h-pwr": "s",
-    "meta-pwr": "^",
-    "meta-pwtd": "D",
-    "meta-lambda": "v",
-    "rgm": "P",
-    "a2c-rr": "X",
-    "tvt": "<",
-    "synthetic-returns": ">",
-}
-LINES: dict[str, Any] = {
-    "regular": {"linestyle": "-", "linewidth": 2.4},
-    "a2c": {"linestyle": "-", "linewidth": 2.4},
-    "h-pwr": {"linestyle": (0, (5, 3)), "linewidth": 1.9},
-    "meta-pwr": {"linestyle": (0, (1, 1.5)), "linewidth": 2.1},
-    "meta-pwtd": {"linestyle": "-", "linewidth": 1.6},
-    "meta-lambda": {"linestyle": (0, (7, 2)), "linewidth": 1.7},
-    "rgm": {"linestyle": (0, (3, 1, 1, 1)), "linewidth": 1.7},
-    "a2c-rr": {"linestyle": (0, (4, 1.5)), "linewidth": 1.7},
-    "tvt": {"linestyle": (0, (6, 1, 1, 1, 1, 1)), "linewidth": 1.7},
-    "synthetic-returns": {"linestyle": (0, (2, 1)), "linewidth": 1.7},
-}
-"""Of curves: where several lie on each other, all of them can be seen."""
+"""By labels of runs. Colours are of the Okabe–Ito palette, which colour-blind people can tell apart; dashes differ, so
+that of curves that lie on each other all can be seen. A2C is what the regular return is in the evaluation of the DAG."""
+COLOURS = {label: look.colour for label, look in LOOKS.items()}
 _SPARE_COLOURS = ("#a50026", "#1b7837", "#f768a1", "#01665e")
 _SPARE_MARKERS = ("p", "h", "d", "*")
 _SPARE_DASHES = ((0, (9, 3)), (0, (8, 2, 2, 2)), (0, (3, 2)), (0, (1, 2)))
@@ -129,22 +118,14 @@ def to_png(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-class Look(NamedTuple):
-    """How a method is drawn: colour, marker, and keywords of its curves."""
-
-    colour: str
-    marker: str
-    line: dict[str, Any]
-
-
 def looks(labels: Sequence[str]) -> dict[str, Look]:
     """The look of each method; those that have none of their own get the spare ones, in order.
 
     Args:
         labels: of all methods in the runs, so that every figure of them comes to the same colours.
     """
-    found = {label: Look(COLOURS[label], MARKERS[label], LINES[label]) for label in labels if label in COLOURS}
-    for number, label in enumerate(label for label in labels if label not in COLOURS):
+    found = {label: LOOKS[label] for label in labels if label in LOOKS}
+    for number, label in enumerate(label for label in labels if label not in LOOKS):
         rounds, place = divmod(number, len(_SPARE_COLOURS))
         dashes = _SPARE_DASHES[(place + rounds) % len(_SPARE_DASHES)]  # in every round another one for a colour
         found[label] = Look(_SPARE_COLOURS[place], _SPARE_MARKERS[place], {"linestyle": dashes, "linewidth": 1.7})

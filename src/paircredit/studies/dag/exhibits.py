@@ -11,8 +11,7 @@ import numpy as np
 
 from paircredit.envs.dag import DagConfig, acting_states
 from paircredit.results.charts import (
-    COLOURS,
-    MARKERS,
+    LOOKS,
     QUIET,
     Line,
     Panel,
@@ -23,9 +22,9 @@ from paircredit.results.charts import (
     styled,
 )
 from paircredit.results.curves import Curve
-from paircredit.results.exhibits import Exhibit
 from paircredit.results.intervals import Interval, mean_interval, median_interval, median_of_times
 from paircredit.results.names import runs_of, title
+from paircredit.results.study import Exhibit
 from paircredit.results.tables import Table, column, interval, plain_table, table
 from paircredit.runs.read import Run
 from paircredit.studies.dag import estimators
@@ -215,7 +214,7 @@ def _times(runs: Sequence[Run]) -> list[Times]:
 
 
 def _draw_times(axes: Axes, entry: Times, place: float, never: float) -> None:
-    colour = COLOURS[entry.label]
+    colour, marker, _ = LOOKS[entry.label]
     ordered = np.sort(entry.members)
     sideways = place + 0.065 + 0.02 * (np.arange(len(ordered)) % 2)
     axes.plot(
@@ -226,7 +225,7 @@ def _draw_times(axes: Axes, entry: Times, place: float, never: float) -> None:
     axes.plot(
         [place],
         [min(entry.median.estimate, never)],
-        MARKERS[entry.label],
+        marker,
         color=colour,
         markersize=5.5,
         markeredgecolor="white",

@@ -6,24 +6,31 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status
 from paircredit.results.intervals import bootstrap, mean_interval
 from paircredit.results.names import title
+from paircredit.results.study import LEAST_SEEDS, Claim, Status
 from paircredit.runs.read import Run
-from paircredit.studies.games.comparisons import (
+from paircredit.studies.games.curves import (
+    ATARI,
     BASELINE,
+    HUMAN,
+    HUMAN_2015,
+    MINATAR,
     OURS,
     Comparison,
+    Games,
     Shared,
+    Suite,
+    all_games,
     comparisons,
     counts,
     interquartile_mean_of_games,
     median_difference_of_games,
     median_of_games,
+    name_of,
     normalised_scores,
     shared_games,
 )
-from paircredit.studies.games.curves import ATARI, HUMAN, HUMAN_2015, MINATAR, Games, Suite, all_games, name_of
 
 PAPER_COUNTS = (30, 14, 5)
 """Games in which Meta-PWTD is better than A2C, worse, and a tie, as the paper counts them."""

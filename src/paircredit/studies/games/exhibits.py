@@ -24,24 +24,30 @@ from paircredit.results.charts import (
     ticks,
 )
 from paircredit.results.curves import RETURN, Curve
-from paircredit.results.exhibits import Exhibit
 from paircredit.results.intervals import bootstrap, mean_interval
 from paircredit.results.names import title
+from paircredit.results.study import Exhibit
 from paircredit.results.tables import Table, column, interval, plain_table, table
 from paircredit.runs.read import Run
-from paircredit.studies.games.comparisons import (
+from paircredit.studies.games.curves import (
+    ATARI,
     BASELINE,
+    MINATAR,
     OURS,
+    SUITES,
     Comparison,
     MedianCurve,
+    Suite,
+    all_games,
     comparisons,
     interquartile_mean_of_games,
     median_curves,
     median_of_games,
+    method_labels,
+    name_of,
     normalised_scores,
     shared_games,
 )
-from paircredit.studies.games.curves import ATARI, MINATAR, SUITES, Suite, all_games, method_labels, name_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,14 +25,15 @@ from paircredit.results.charts import (
     ticks,
 )
 from paircredit.results.curves import Curve
-from paircredit.results.exhibits import Exhibit
 from paircredit.results.intervals import Interval, mean_interval, median_of_times
 from paircredit.results.names import title
-from paircredit.results.tables import Measure, Table, column, interval, table
+from paircredit.results.study import Exhibit
+from paircredit.results.tables import Measure, Table, column, interval, plain_table, table
 from paircredit.runs.read import Run
 from paircredit.studies.key_to_door.curves import (
     LEARNED,
     OPTIMAL,
+    QUANTITIES,
     VARIANTS,
     all_curves,
     best_value,
@@ -43,7 +45,14 @@ from paircredit.studies.key_to_door.curves import (
     value_at,
 )
 from paircredit.studies.key_to_door.runs import CENTRAL, SEARCH, SEARCHES, SWITCHES, Setting
-from paircredit.studies.key_to_door.weight_pictures import WEIGHT_FIGURES
+from paircredit.studies.key_to_door.weights import (
+    WEIGHT_FIGURES,
+    Phases,
+    block_means,
+    blocks,
+    learned_weights,
+    likeness,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,6 +62,7 @@ AXIS_LABELS = {"episode_return": "episode return", "door_reward": "door reward",
 """What can be drawn."""
 MOST_POINTS = 80
 """Per curve; each is the mean over a part of training."""
+DIGEST_POINTS = 125
 BEST = "most that can be expected"
 GIVEN_FRAMES = (1e6, 2.5e6, 5e6, 1e7, 2e7)
 """The table of switches has the door reward after so many frames, where somebody trained that long."""
@@ -380,6 +390,57 @@ def _tried(runs: Sequence[Run], role: str) -> list[Curve]:
     order = method_labels(runs)
     own = _of_one_setting(runs, role)
     return sorted(own, key=lambda c: (order.index(c.label), c.variant[0] != DEFAULT, c.variant[0]))
+
+
+def digest(runs: Sequence[Run]) -> dict[str, Table | None]:
+    """Curves, members and learned weights."""
+    who = ["role", "method", *Setting._fields, "variant"]
+    columns = [f"{name} {part}" for name in QUANTITIES for part in ("mean", "deviation")]
+    times = [f"frames to {door:g}" for door in (LEARNED, OPTIMAL)]
+    found = [(role, curve) for role in VARIANTS for curve in all_curves(runs, role)]
+    matrices = ["method", *Setting._fields, "matrix", *blocks(Phases()), "correlation"]
+    return {
+        "key-to-door-curves.csv": plain_table(
+            [*who, "seeds", "frames", *columns], (row for role, curve in found for row in _points(role, curve))
+        ),
+        "key-to-door-members.csv": plain_table(
+            [*who, "seed", *times, *QUANTITIES], (row for role, curve in found for row in _members(role, curve))
+        ),
+        "key-to-door-weights.csv": plain_table(matrices, _blocks(runs)),
+    }
+
+
+def _who(role: str, curve: Curve) -> list[Any]:
+    return [role, curve.label, *curve.place, " ".join(str(part) for part in curve.variant)]
+
+
+def _points(role: str, curve: Curve) -> list[list[Any]]:
+    """All quantities at some hundred points, mean and deviation over seeds."""
+    rows: list[list[Any]] = []
+    edges = np.unique(np.linspace(0, curve.values["door_reward"].shape[1], DIGEST_POINTS + 1).round().astype(int))
+    for begin, end in itertools.pairwise(edges):
+        means = [curve.values[name][:, begin:end].mean(axis=1) for name in QUANTITIES]
+        numbers = [round(float(x), 4) for values in means for x in (values.mean(), values.std())]
+        rows.append([*_who(role, curve), len(curve.seeds), int(curve.edges["frames"][begin]), *numbers])
+    return rows
+
+
+def _members(role: str, curve: Curve) -> list[list[Any]]:
+    """Of every seed the frames to a door reward, empty where it was not reached, and final values."""
+    times = [["" if np.isinf(t) else round(float(t)) for t in frames_to(curve, door)] for door in (LEARNED, OPTIMAL)]
+    finals = [final_values(curve, name).round(4).tolist() for name in QUANTITIES]
+    members = zip(curve.seeds, *times, *finals, strict=True)
+    return [[*_who(role, curve), int(seed), *own] for seed, *own in members]
+
+
+def _blocks(runs: Sequence[Run]) -> list[list[Any]]:
+    """Of every matrix of learned weights the mean of each block, and its correlation with the handcrafted one."""
+    rows: list[list[Any]] = []
+    for learned in learned_weights(runs):
+        numbers = [*block_means(learned.weights, learned.phases).values(), likeness(learned.weights, learned.phases)]
+        for index, own in enumerate(zip(*(values.round(5).tolist() for values in numbers), strict=True)):
+            rows.append([learned.label, *learned.setting, index, *own])
+    return rows
 
 
 _SHOWN = {
