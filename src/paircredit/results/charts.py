@@ -51,7 +51,7 @@ LOOKS = {
     "synthetic-returns": _look("#56b4e9", ">", 1.7, 2, 1),
 }
 """By labels of runs. Colours are of the Okabe–Ito palette, which colour-blind people can tell apart; dashes differ, so
-that of curves that lie on each other all can be seen. A2C is what the regular return is in the evaluation of the DAG."""
+that curves on top of each other can all be seen. A2C is what the regular return is in the evaluation of the DAG."""
 COLOURS = {label: look.colour for label, look in LOOKS.items()}
 _SPARE_COLOURS = ("#a50026", "#1b7837", "#f768a1", "#01665e")
 _SPARE_MARKERS = ("p", "h", "d", "*")
