@@ -12,7 +12,7 @@ import numpy as np
 
 from paircredit.envs.bsuite import DOMAINS
 from paircredit.envs.dag import num_states
-from paircredit.experiments.spec import TrainingSpec, as_json
+from paircredit.experiments.spec import CreditSpec, TrainingSpec, UmbrellaVarianceSpec, as_json
 from paircredit.experiments.training_run import row_edges
 from paircredit.runs import Run, RunWriter, find_runs
 from paircredit.studies import bsuite, games
@@ -22,6 +22,11 @@ from paircredit.studies.key_to_door.runs import CENTRAL, METHODS, SEARCH, SEARCH
 from paircredit.studies.key_to_door.weights import Phases, blocks
 
 Rows = Iterable[Sequence[Mapping[str, Any]]]
+LEAST = {
+    "training": TrainingSpec("", "made-up", "made-up", 1, ()),
+    "umbrella-variance": UmbrellaVarianceSpec("", (), (), 0.0, 0),
+    "credit": CreditSpec("", "made-up", {}, 0),
+}
 
 
 def write_run(
@@ -33,8 +38,11 @@ def write_run(
     kind: str = "training",
     finished: bool = True,
 ) -> None:
-    """A run folder with these rows, appended part by part; finished, or stopped after them."""
-    with RunWriter(path, kind, {"name": path.name, **spec}) as writer:
+    """A run folder with these rows, appended part by part; finished, or stopped after them.
+
+    What the spec does not say is as in a spec of that kind that says no more than it must.
+    """
+    with RunWriter(path, kind, as_json(LEAST[kind]) | {"name": path.name, **spec}) as writer:
         for part in rows:
             writer.append(part)
         if finished:

@@ -13,7 +13,7 @@ import numpy as np
 
 from paircredit.runs import RunWriter
 from tests.made_up import example_weights, write_all, write_episodes, write_game, write_own, write_regrets
-from tests.studies import test_tabular_claims as test_claims
+from tests.studies import test_tabular_claims
 from tests.studies.test_game_claims import HNS, LABELS, MINATAR, write_atari
 from tests.studies.test_key_to_door_claims import SETTINGS, TestOrderEverywhere, TestOtherMethods, TestWeights
 from tests.studies.test_key_to_door_figures import write_all as write_key_to_door
@@ -28,8 +28,8 @@ def everything(folder: Path) -> None:
 
 def tabular(folder: Path) -> None:
     """Runs on which the claims about umbrella and DAG hold; one method learns late."""
-    test_claims.write_good(folder)
-    test_claims.write_evaluation(folder, 4, "meta-pwtd", 9_900)
+    test_tabular_claims.write_good(folder)
+    test_tabular_claims.write_evaluation(folder, 4, "meta-pwtd", 9_900)
 
 
 def key_to_door(folder: Path) -> None:

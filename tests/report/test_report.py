@@ -11,7 +11,7 @@ import pytest
 import paircredit
 from paircredit.report import build_report
 from paircredit.report.page import inline_svg
-from paircredit.results.study import Verdict
+from paircredit.results.exhibits import Verdict
 from paircredit.runs import find_runs
 from tests.exhibits import FIGURES, TABLES
 from tests.made_up import write_all, write_evaluation, write_umbrella

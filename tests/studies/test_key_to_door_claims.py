@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paircredit.results.study import Verdict
+from paircredit.results.exhibits import Verdict
 from paircredit.runs import find_runs
 from paircredit.studies import judge_all
 from paircredit.studies.key_to_door.runs import CENTRAL, SEARCH, Setting

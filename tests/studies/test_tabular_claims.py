@@ -7,9 +7,10 @@ import pytest
 
 from paircredit.envs.dag import layers, num_states
 from paircredit.errors import PaircreditError
-from paircredit.runs import RunWriter, find_runs
+from paircredit.runs import find_runs
 from paircredit.studies import judge_all
 from paircredit.studies.dag.curves import pair_sets
+from tests.made_up import write_run
 
 DEPTHS = (4, 8)
 TABULAR = ("U1", "D1", "D2", "D3", "D4", "D5")
@@ -21,36 +22,24 @@ def write_reset(folder: Path, depth: int, label: str, credited: float, uncredite
     weights = np.full((5, num_states(depth), num_states(depth)), 0.5)
     weights[:, pairs.credited], weights[:, pairs.uncredited] = credited, uncredited
     weights[:, pairs.first_phase] = first
-    spec = {"name": f"dag{depth}-reset-{label}", "tags": {"role": "reset", "depth": depth, "label": label}}
-    writer = RunWriter(folder / spec["name"], "training", spec)
-    writer.finish({"weights": weights})
+    tags = {"role": "reset", "depth": depth, "label": label}
+    write_run(folder / f"dag{depth}-reset-{label}", {"tags": tags}, arrays={"weights": weights})
 
 
 def write_evaluation(folder: Path, depth: int, label: str, episodes: float, best_actions: bool = True) -> None:
     """Five members that jump to the best return around the given number of episodes."""
-    name = f"dag{depth}-train-{label}"
-    spec = {"name": name, "updates": 1250, "env_settings": {"depth": depth}}
+    spec = {"updates": 1250, "env_settings": {"depth": depth}}
     spec["tags"] = {"role": "evaluation", "depth": depth, "label": label}
-    writer = RunWriter(folder / name, "training", spec)
-    for member in range(5):
-        learned = episodes + 80 * (member - 2)
-        rows = [
-            {
-                "member": member,
-                "seed": member,
-                "update": update,
-                "episodes": 8 * update,
-                "frames": 8 * update * depth,
-                "expected_return": depth / 2 if 8 * update >= learned else 0.0,
-                "episode_return": 0.0,
-            }
-            for update in range(0, 1250, 5)
-        ]
-        writer.append(rows)
+    rows = [
+        {"member": member, "seed": member, "update": update, "episodes": 8 * update, "frames": 8 * update * depth}
+        | {"expected_return": depth / 2 if 8 * update >= episodes + 80 * (member - 2) else 0.0, "episode_return": 0.0}
+        for member in range(5)
+        for update in range(0, 1250, 5)
+    ]
     logits = np.zeros((5, num_states(depth), 2))
     logits[:, :, 1 if best_actions else 0] = 5.0
     logits[:, layers(depth) > depth // 2, :] = 0.0
-    writer.finish({"policy_logits": logits})
+    write_run(folder / f"dag{depth}-train-{label}", spec, [rows], {"policy_logits": logits})
 
 
 def write_masks(folder: Path, moved_behind: float = 0.0) -> None:
@@ -58,23 +47,16 @@ def write_masks(folder: Path, moved_behind: float = 0.0) -> None:
     weights = np.full((6, 46, 46), 0.5)
     weights[:4, pairs.second_phase] += moved_behind
     weights[4:, pairs.credited], weights[4:, pairs.uncredited] = 0.9, 0.2
-    spec = {"name": "dag8-masked-values", "tags": {"role": "masked-values", "depth": 8}}
-    writer = RunWriter(folder / "dag8-masked-values", "training", spec)
-    writer.finish({"weights": weights, "label_mask": np.array([0, 0, 4, 4, 8, 8])})
+    arrays = {"weights": weights, "label_mask": np.array([0, 0, 4, 4, 8, 8])}
+    write_run(folder / "dag8-masked-values", {"tags": {"role": "masked-values", "depth": 8}}, arrays=arrays)
 
 
 def write_umbrella(folder: Path, pwr_variance: float = 0.0, bias: float = 0.0, ratio: float = 1.0) -> None:
-    writer = RunWriter(folder / "umbrella", "umbrella-variance", {"name": "umbrella"})
     common = {"length": 5, "variance": 1.0, "action": 1, "episodes": 1000, "exact_mean": 1.0, "standard_error": 0.01}
-    noisy = {
-        "estimator": "Monte Carlo",
-        "mean": 1.0 + bias,
-        "measured_variance": 4.0 * ratio,
-        "predicted_variance": 4.0,
-    }
+    noisy = {"estimator": "Monte Carlo", "mean": 1.0 + bias}
+    noisy |= {"measured_variance": 4.0 * ratio, "predicted_variance": 4.0}
     quiet = {"estimator": "PWR", "mean": 1.0, "measured_variance": pwr_variance, "predicted_variance": 0.0}
-    writer.append([common | noisy, common | quiet])
-    writer.finish()
+    write_run(folder / "umbrella", {}, [[common | noisy, common | quiet]], kind="umbrella-variance")
 
 
 def write_good(folder: Path) -> None:
@@ -149,7 +131,7 @@ def test_d5_fails_when_the_likeliest_actions_are_not_the_best(tmp_path: Path) ->
 
 
 def test_nothing_is_judged_without_runs_for_it(tmp_path: Path) -> None:
-    RunWriter(tmp_path / "other", "something", {"name": "other"}).finish()
+    write_run(tmp_path / "other", {"tags": {"role": "something"}})
     assert set(verdicts(tmp_path).values()) == {"not judged"}
 
 

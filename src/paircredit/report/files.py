@@ -11,7 +11,7 @@ import numpy as np
 
 from paircredit.errors import PaircreditError
 from paircredit.results.charts import to_png, to_svg
-from paircredit.results.study import Verdict
+from paircredit.results.exhibits import Verdict
 from paircredit.results.tables import Column, Table
 from paircredit.runs.folder import make_folder, write_file
 from paircredit.runs.read import Run

@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from paircredit.results.charts import to_svg
-from paircredit.results.study import Verdict
+from paircredit.results.exhibits import Verdict
 from paircredit.runs.read import Run
 from paircredit.studies import STUDIES
 

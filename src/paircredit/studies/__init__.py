@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 from paircredit.errors import unknown_name
 from paircredit.experiments.spec import Experiment
-from paircredit.results.study import Study, Verdict
+from paircredit.results.exhibits import Verdict
 from paircredit.runs.read import Run
 from paircredit.studies.bsuite import BSUITE
 from paircredit.studies.dag import DAG
 from paircredit.studies.games import GAMES
 from paircredit.studies.key_to_door import KEY_TO_DOOR
 from paircredit.studies.own import OWN_RUNS
+from paircredit.studies.study import Study
 from paircredit.studies.umbrella import UMBRELLA
 
 STUDIES: tuple[Study, ...] = (UMBRELLA, DAG, KEY_TO_DOOR, BSUITE, GAMES, OWN_RUNS)

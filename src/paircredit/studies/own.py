@@ -14,12 +14,13 @@ import numpy as np
 
 from paircredit.results.charts import Line, Panel, grid, legend_above, lines, looks, short, styled, ticks
 from paircredit.results.curves import RETURN, Curve, whole_curve
+from paircredit.results.exhibits import Exhibit
 from paircredit.results.intervals import mean_interval
 from paircredit.results.names import LABELS, OF_ERRORS, environment_name, in_order, runs_of, title
 from paircredit.results.pictures import PAIR_AXES, PairAxes, Picture, later, pictures
-from paircredit.results.study import Exhibit, Study
 from paircredit.results.tables import Table, column, interval, table
 from paircredit.runs.read import Run
+from paircredit.studies.study import Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,9 +10,10 @@ import numpy as np
 from paircredit.experiments.spec import Recipe, UmbrellaVarianceSpec
 from paircredit.results.charts import COLOURS, only_ticks, styled
 from paircredit.results.curves import rows
-from paircredit.results.study import Claim, Exhibit, Status, Study
+from paircredit.results.exhibits import Claim, Exhibit, Status
 from paircredit.results.tables import Table, column, table
 from paircredit.runs.read import Run
+from paircredit.studies.study import Study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

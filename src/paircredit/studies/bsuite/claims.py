@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from paircredit.results.curves import Curve
+from paircredit.results.exhibits import LEAST_SEEDS, Claim, Order, Status
 from paircredit.results.names import method_of, title
-from paircredit.results.study import LEAST_SEEDS, Claim, Order, Status
 from paircredit.runs.read import Run
 from paircredit.studies.bsuite.curves import (
     OTHER_SCALE,

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from paircredit.envs.dag import layers
+from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status
 from paircredit.results.intervals import Interval, mean_interval, median_difference, median_ratio
 from paircredit.results.names import runs_of, title
-from paircredit.results.study import LEAST_SEEDS, Claim, Status
 from paircredit.runs.read import Run
 from paircredit.studies.dag.curves import (
     SHARE_OF_BEST,

@@ -22,9 +22,9 @@ from paircredit.results.charts import (
     styled,
 )
 from paircredit.results.curves import Curve
+from paircredit.results.exhibits import Exhibit
 from paircredit.results.intervals import Interval, mean_interval, median_interval, median_of_times
 from paircredit.results.names import runs_of, title
-from paircredit.results.study import Exhibit
 from paircredit.results.tables import Table, column, interval, plain_table, table
 from paircredit.runs.read import Run
 from paircredit.studies.dag import estimators

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status
 from paircredit.results.intervals import bootstrap, mean_interval
 from paircredit.results.names import title
-from paircredit.results.study import LEAST_SEEDS, Claim, Status
 from paircredit.runs.read import Run
 from paircredit.studies.games.curves import (
     ATARI,

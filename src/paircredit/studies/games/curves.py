@@ -11,9 +11,9 @@ import numpy as np
 
 from paircredit.envs.atari.games import GAMES
 from paircredit.results.curves import RETURN, Curve, curves
+from paircredit.results.exhibits import LEAST_SEEDS
 from paircredit.results.intervals import Interval, bootstrap, grouped_median_band, interquartile_mean
 from paircredit.results.names import in_order, runs_of
-from paircredit.results.study import LEAST_SEEDS
 from paircredit.runs.read import Run
 
 MINATAR_RANDOM_PLAY = {

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from paircredit.results.curves import Curve
+from paircredit.results.exhibits import LEAST_SEEDS, Claim, Order, Status
 from paircredit.results.intervals import Interval, mean_difference, mean_interval, median_of_times
 from paircredit.results.names import CORE, runs_of, title
-from paircredit.results.study import LEAST_SEEDS, Claim, Order, Status
 from paircredit.runs.read import Run
 from paircredit.studies.key_to_door.curves import (
     LEARNED,

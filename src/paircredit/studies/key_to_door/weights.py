@@ -14,9 +14,9 @@ import numpy as np
 
 from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.results.charts import styled
+from paircredit.results.exhibits import Exhibit
 from paircredit.results.names import OF_ERRORS, runs_of, title
 from paircredit.results.pictures import PAIR_AXES, PairAxes, Picture, pictures
-from paircredit.results.study import Exhibit
 from paircredit.runs.read import Run
 from paircredit.studies.key_to_door.curves import method_labels, pick_setting
 from paircredit.studies.key_to_door.runs import METHODS, Setting

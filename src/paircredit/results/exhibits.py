@@ -1,4 +1,4 @@
-"""What a study is made of: what is run, what is shown of it, and which claims are judged by it.
+"""What is shown of runs and judged by them: figures, tables, claims and their verdicts.
 
 A claim *holds* or *fails* where the runs can tell, and is *not judged* where they cannot. An order between two
 methods is contradicted only when the 95 % bootstrap interval of the difference says so: a tie is reported as a tie.
@@ -7,16 +7,10 @@ methods is contradicted only when the 95 % bootstrap interval of the difference 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
-import numpy as np
-
-from paircredit.results.tables import Table
 from paircredit.runs.read import Run
-
-if TYPE_CHECKING:
-    from paircredit.experiments.spec import Recipe
 
 Status = Literal["holds", "fails", "not judged"]
 Order = Literal["holds", "tie", "contradicted", "open"]
@@ -70,30 +64,3 @@ class Exhibit:
     title: str
     caption: str
     make: Callable[[Sequence[Run]], Any]
-
-
-def nothing(runs: Sequence[Run]) -> dict[str, Any]:
-    """What a study keeps that keeps nothing."""
-    del runs
-    return {}
-
-
-@dataclasses.dataclass(frozen=True)
-class Study:
-    """One problem and all that is asked of it.
-
-    Attributes:
-        experiments: what is run.
-        figures: what is drawn, in the order of a report.
-        tables: numbers, in the order of a report.
-        claims: what is judged.
-        digest: small tables that are worth keeping of runs, by name of their files; None where there are no runs.
-        weights: learned weights that are worth keeping, by name.
-    """
-
-    experiments: tuple[Recipe[Any], ...] = ()
-    figures: tuple[Exhibit, ...] = ()
-    tables: tuple[Exhibit, ...] = ()
-    claims: tuple[Claim, ...] = ()
-    digest: Callable[[Sequence[Run]], Mapping[str, Table | None]] = nothing
-    weights: Callable[[Sequence[Run]], Mapping[str, np.ndarray]] = nothing
