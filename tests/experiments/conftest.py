@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from paircredit.experiments import make_experiment, reproduce
+from paircredit.experiments import reproduce
+from paircredit.studies import make_experiment
 from paircredit.training.loop import chunk_program, start_program
 
 

@@ -8,11 +8,11 @@ import sys
 import numpy as np
 import pytest
 
-from paircredit.analysis.own_runs import own_runs
 from paircredit.experiments import training_run
 from paircredit.experiments.training_run import NEW_GAMES
 from paircredit.runs import find_runs, read_run
 from paircredit.runs.checkpoint import checkpoint_files
+from paircredit.studies.own import own_runs
 
 SETTINGS = ("--env.size", 40, "--env.steps", 5, "--method.inner.episodes", 2)
 TRAIN = ("train", "atari/breakout", "a2c", "--preset", "small", *SETTINGS, "--seeds", 2, "--frames", 240)

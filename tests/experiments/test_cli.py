@@ -277,7 +277,7 @@ def test_a_digest_is_small_and_complete(run_cli, reproduction, tmp_path: Path) -
 
 
 def test_a_failing_claim_gives_exit_code_1(run_cli, tmp_path: Path) -> None:
-    from tests.analysis.test_claims import write_umbrella
+    from tests.studies.test_tabular_claims import write_umbrella
 
     write_umbrella(tmp_path, pwr_variance=1.0)
     code, out, _ = run_cli("claims", tmp_path)

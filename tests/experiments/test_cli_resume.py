@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from paircredit.experiments import Experiment, TrainingSpec, make_experiment, reproduce, training_run
+from paircredit.experiments import Experiment, TrainingSpec, reproduce, training_run
 from paircredit.experiments.reproduce import read_experiment
 from paircredit.experiments.spec import SCALES, UmbrellaVarianceSpec, as_json, from_json, kind_of
 from paircredit.runs import read_run
 from paircredit.runs.manifest import manifest_bytes
+from paircredit.studies import make_experiment
 from tests.experiments.conftest import Counted
 from tests.sentences import refused
 
@@ -213,7 +214,7 @@ class TestARun:
         def interrupt(*_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("paircredit.experiments.training_run.make_environment", interrupt)
+        monkeypatch.setattr("paircredit.experiments.resolve.make_environment", interrupt)
         code, _, err = run_cli(*TRAIN, "--out", tmp_path / "run")
         assert (code, err) == (130, "paircredit: interrupted.\n")
 

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from paircredit.analysis.game_claims import PAPER_FRAMES
-from paircredit.analysis.game_results import all_games
-from paircredit.analysis.game_suites import ATARI, MINATAR
 from paircredit.envs.atari.games import GAMES
 from paircredit.envs.minatar import GAMES as SMALL_GAMES
 from paircredit.errors import PaircreditError
-from paircredit.experiments import experiments, make_experiment, reproduce
-from paircredit.experiments.games import training
+from paircredit.experiments import reproduce
 from paircredit.experiments.spec import SCALES, as_json
 from paircredit.runs import RunWriter, find_runs
-from tests.game_runs import write_game
+from paircredit.studies import experiments, make_experiment
+from paircredit.studies.games.claims import PAPER_FRAMES
+from paircredit.studies.games.curves import ATARI, MINATAR, all_games
+from paircredit.studies.games.runs import training
+from tests.made_up import write_game
 
 
 def test_paper_is_the_papers():
@@ -66,7 +66,11 @@ def test_a_run_has_what_figures_and_claims_look_for(tmp_path, run_cli):
     run = dataclasses.replace(whole.runs[0], updates=6)
     reproduce(dataclasses.replace(whole, runs=(run,)), tmp_path / "runs")
     curves = all_games(find_runs(tmp_path / "runs"), MINATAR)["breakout"]["a2c"]
-    assert curves.trained == 6 * 320 and curves.values.shape == (2, 5) and (curves.values >= 0).all()
+    assert (
+        curves.trained == 6 * 320
+        and curves.values["episode_return"].shape == (2, 5)
+        and (curves.values["episode_return"] >= 0).all()
+    )
     code, said, _ = run_cli("figures", tmp_path / "runs", "--out", tmp_path / "figures")
     assert code == 0 and "minatar-curves.svg" in said and "minatar-scores.csv" in said
     code, said, _ = run_cli("claims", tmp_path / "runs")
@@ -142,12 +146,12 @@ class TestSoFar:
 
     def test_one_look_sees_the_same_throughout(self, runs):
         """Although the run goes on meanwhile."""
-        (found,) = (run for run in find_runs(runs, so_far=["atari"]) if not run.finished)
+        (found,) = (run for run in find_runs(runs, so_far=True) if not run.finished)
         before = found.metrics()
         with open(found.path / "metrics.jsonl", "a") as file:
             file.write('ed": 4}\n')
         assert found.metrics() == before
-        (again,) = (run for run in find_runs(runs, so_far=["atari"]) if not run.finished)
+        (again,) = (run for run in find_runs(runs, so_far=True) if not run.finished)
         assert len(again.metrics()) == len(before) + 1
 
     def test_only_one_of_two_ways_to_look(self, run_cli, runs, tmp_path):

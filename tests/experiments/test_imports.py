@@ -8,7 +8,7 @@ import sys
 for missing in ("duckdb", "tyro", "matplotlib", "jinja2", "rich", "optax", "rlax"):
     sys.modules[missing] = None
 from pathlib import Path
-from paircredit.experiments import make_experiment
+from paircredit.studies import make_experiment
 from paircredit.experiments.reproduce import run_one
 from paircredit.training import train
 import paircredit.envs, paircredit.methods, paircredit.metagradient, paircredit.weights, paircredit.analysis

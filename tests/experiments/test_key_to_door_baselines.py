@@ -6,12 +6,12 @@ import dataclasses
 
 import pytest
 
-from paircredit.analysis.claims import judge_all
-from paircredit.experiments import make_experiment, reproduce
-from paircredit.experiments.key_to_door_baselines import BASELINES, SEARCHES, combinations
-from paircredit.figures.registry import FIGURES
+from paircredit.experiments import reproduce
 from paircredit.methods import make_method, replace_dotted
 from paircredit.runs import find_runs
+from paircredit.studies import judge_all, make_experiment
+from paircredit.studies.key_to_door.runs import BASELINES, SEARCHED, combinations
+from tests.exhibits import FIGURES, figure_of
 
 TRAINED = ("meta-lambda", "synthetic-returns")
 """One that learns by metagradient and one that does not; the tests of the methods train all of them."""
@@ -36,7 +36,7 @@ def test_methods_train(runs):
 def test_figures_and_claims_can_read_them(runs):
     verdicts = {verdict.id: verdict for verdict in judge_all(runs)}
     assert verdicts["K2"].status == "not judged" and "no runs of A2C" in verdicts["K2"].measured
-    drawn = [figure.name for figure in FIGURES if figure.name.startswith("key-to-door") and figure.draw(runs)]
+    drawn = [name for name in FIGURES if name.startswith("key-to-door") and figure_of(name, runs)]
     assert "key-to-door-central" in drawn
 
 
@@ -63,9 +63,9 @@ def test_the_searches_are_those_of_the_appendix():
     assert all(len(run.seeds) == 3 and run.updates == round(50e6 / (16 * 120)) for run in full.values())
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("name", SEARCHED)
 def test_every_combination_is_one_of_the_method(name):
     """The paper's best is among them, and is what the preset `paper` has."""
     method = make_method(name, "paper", "key-to-door")
-    tried = [replace_dotted(method, variant["method_settings"], name) for variant in combinations(SEARCHES[name])]
+    tried = [replace_dotted(method, variant.method_settings, name) for variant in combinations(SEARCHED[name])]
     assert method in tried

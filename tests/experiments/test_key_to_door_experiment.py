@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paircredit.analysis.claims import judge_all
-from paircredit.experiments import make_experiment, reproduce
-from paircredit.experiments.key_to_door import LAMBDAS, LEARNING_RATES, METHODS
-from paircredit.figures.registry import FIGURES
+from paircredit.experiments import reproduce
 from paircredit.runs import find_runs
+from paircredit.studies import judge_all, make_experiment
+from paircredit.studies.key_to_door.runs import LAMBDAS, LEARNING_RATES, OWN
 from paircredit.training.loop import chunk_program
+from tests.exhibits import FIGURES, figure_of
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def smoke(tmp_path_factory):
 
 def test_one_program_per_method_trains_all_settings(smoke):
     runs, programs = smoke
-    assert programs == len(METHODS) == len(runs)
+    assert programs == len(OWN) == len(runs)
 
 
 def test_rows_say_which_setting_they_are_of(smoke):
@@ -51,15 +51,15 @@ def test_figures_and_claims_can_read_them(smoke):
     runs = smoke[0]
     verdicts = {verdict.id: verdict for verdict in judge_all(runs)}
     assert {verdicts[claim].status for claim in ("K1", "K3", "K4")} <= {"not judged", "fails", "holds"}
-    drawn = [figure.name for figure in FIGURES if figure.name.startswith("key-to-door") and figure.draw(runs)]
+    drawn = [name for name in FIGURES if name.startswith("key-to-door") and figure_of(name, runs)]
     assert {"key-to-door-central", "key-to-door-door", "key-to-door-weights"} <= set(drawn)
 
 
 def test_the_order_is_looked_at_in_all_settings():
     whole = make_experiment("key-to-door", "paper")
     runs = make_experiment("key-to-door-settings", "paper").runs
-    members = [(run.method, *variant["labels"].values()) for run in runs for variant in run.variants]
-    wanted = {(run.method, *variant["labels"].values()) for run in whole.runs for variant in run.variants}
+    members = [(run.method, *variant.labels.values()) for run in runs for variant in run.variants]
+    wanted = {(run.method, *variant.labels.values()) for run in whole.runs for variant in run.variants}
     assert set(members) == {member for member in wanted if member[0] != "meta-pwtd"}
     assert len(members) == len(set(members)) == 3 * 18 and len({run.name for run in runs}) == len(runs) == 6
     short = make_experiment("key-to-door-settings", "short").runs
@@ -68,11 +68,11 @@ def test_the_order_is_looked_at_in_all_settings():
 
 def test_the_specs_are_those_of_the_paper():
     full = make_experiment("key-to-door", "paper")
-    assert [run.method for run in full.runs] == list(METHODS)
+    assert [run.method for run in full.runs] == list(OWN)
     for run in full.runs:
-        settings = {(v["labels"]["mean"], v["labels"]["variance"], v["labels"]["slip"]) for v in run.variants}
+        settings = {(v.labels["mean"], v.labels["variance"], v.labels["slip"]) for v in run.variants}
         assert len(settings) == len(run.variants) == 18 and len(run.seeds) == 10
         assert run.updates == round(50e6 / (16 * 120))
     (search,) = make_experiment("key-to-door-search", "paper").runs
-    tried = {(v["labels"]["lambda"], v["labels"]["learning_rate"]) for v in search.variants}
+    tried = {(v.labels["lambda"], v.labels["learning_rate"]) for v in search.variants}
     assert tried == {(a, b) for a in LAMBDAS for b in LEARNING_RATES} and len(tried) == 32 and len(search.seeds) == 3

@@ -8,17 +8,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paircredit.analysis.claims import judge_all
-from paircredit.analysis.dag_results import evaluation_times, learning_curves, mean_weight, pair_sets, pick
 from paircredit.envs import make_environment
 from paircredit.errors import PaircreditError
-from paircredit.experiments import TrainingSpec, make_experiment, reproduce
+from paircredit.experiments import TrainingSpec, reproduce
+from paircredit.experiments.learners import load_weights
 from paircredit.experiments.progress import Silent
 from paircredit.experiments.reproduce import read_experiment
 from paircredit.experiments.spec import SCALES
-from paircredit.experiments.training_run import load_weights, masked_optimal_values, replace_dotted, run_training
+from paircredit.experiments.training_run import masked_optimal_values, run_training
 from paircredit.methods import make_method
 from paircredit.runs import find_runs, read_run
+from paircredit.settings import replace_dotted
+from paircredit.studies import judge_all, make_experiment
+from paircredit.studies.dag.curves import (
+    episodes,
+    evaluation_times,
+    evaluations,
+    finished_run,
+    mean_weight,
+    pair_sets,
+)
 from tests.sentences import refused
 
 making = importlib.import_module("paircredit.experiments.reproduce")  # the package has a function of this name
@@ -79,17 +88,16 @@ def test_progress_was_told_everything(reproduction) -> None:
 
 def test_rows_are_complete(reproduction) -> None:
     runs = find_runs(reproduction.folder)
-    run = pick(runs, "evaluation", 4, "regular")
-    curves = learning_curves(run)
-    assert curves.expected.shape == (2, 250)
-    np.testing.assert_array_equal(np.diff(curves.episodes), 8)
-    assert np.abs(curves.expected - curves.sampled).mean() < 1.0
-    rows = run.metrics()
+    curve = next(curve for curve in evaluations(runs) if (curve.place, curve.label) == (4, "regular"))
+    assert curve.values["expected_return"].shape == (2, 250)
+    np.testing.assert_array_equal(np.diff(episodes(curve)), 8)
+    assert np.abs(curve.values["expected_return"] - curve.values["episode_return"]).mean() < 1.0
+    rows = curve.run.metrics()
     assert {row["frames"] / row["episodes"] for row in rows if row["episodes"]} == {4.0}
 
 
 def test_learned_weights_moved_the_right_way_even_at_this_size(reproduction) -> None:
-    weights = pick(find_runs(reproduction.folder), "reset", 4, "meta-pwr").arrays()["weights"]
+    weights = finished_run(find_runs(reproduction.folder), "reset", 4, "meta-pwr").arrays()["weights"]
     pairs = pair_sets(4)
     assert (mean_weight(weights, pairs.credited) > 0.55).all()
     assert (mean_weight(weights, pairs.uncredited) < 0.45).all()
@@ -98,7 +106,7 @@ def test_learned_weights_moved_the_right_way_even_at_this_size(reproduction) -> 
 
 
 def test_weights_are_kept_over_training(reproduction) -> None:
-    arrays = pick(find_runs(reproduction.folder), "reset", 4, "meta-pwr").arrays()
+    arrays = finished_run(find_runs(reproduction.folder), "reset", 4, "meta-pwr").arrays()
     assert arrays["snapshot_updates"][-1] == 200
     np.testing.assert_allclose(arrays["snapshots"][-1], arrays["weights"], atol=1e-3)
 
@@ -121,13 +129,12 @@ def test_claims_on_a_smoke_run_fail_none(reproduction) -> None:
 
 
 def test_evaluation_times_come_from_the_exact_return(reproduction) -> None:
-    run = pick(find_runs(reproduction.folder), "evaluation", 4, "meta-pwtd")
-    curves = learning_curves(run)
+    curve = next(c for c in evaluations(find_runs(reproduction.folder)) if (c.place, c.label) == (4, "meta-pwtd"))
     by_hand = [
-        next((e for e, r in zip(curves.episodes, member, strict=True) if r >= 1.9), np.inf)
-        for member in curves.expected
+        next((e for e, r in zip(episodes(curve), member, strict=True) if r >= 1.9), np.inf)
+        for member in curve.values["expected_return"]
     ]
-    np.testing.assert_array_equal(evaluation_times(run), by_hand)
+    np.testing.assert_array_equal(evaluation_times(curve), by_hand)
 
 
 @pytest.mark.parametrize("scale", SCALES)

@@ -19,11 +19,12 @@ import jax
 import numpy as np
 import pytest
 
-from paircredit.experiments import TrainingSpec, key_to_door, training_run
+from paircredit.experiments import TrainingSpec, training_run
 from paircredit.experiments.progress import Silent
 from paircredit.experiments.spec import as_json
 from paircredit.experiments.training_run import run_training
 from paircredit.runs import finished_already, read_run
+from paircredit.studies.key_to_door import runs as key_to_door
 from tests.experiments.conftest import Counted
 from tests.sentences import refused
 
@@ -136,9 +137,7 @@ def test_killed_again_and_again(tmp_path: Path, trained: list[Any], spec: Traini
 @pytest.mark.slow
 def test_networks_go_on_exactly_too(tmp_path: Path, trained: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training_run, "LARGEST_CHUNK_OF_PICTURES", 2)
-    spec = key_to_door.training(
-        "run", "meta-pwr", [key_to_door.CENTRAL], 6, 2, preset="small", env_settings=key_to_door.SHORTENED
-    )
+    spec = key_to_door.training("run", "meta-pwr", key_to_door.small(6 * 16 * 20, 2))
     seen = make(spec, tmp_path / "whole")
     make(spec, tmp_path, len(seen) - 8)
     assert (tmp_path / "run" / "checkpoint-4.npz").exists()

@@ -10,10 +10,10 @@ import time
 
 import pytest
 
-from paircredit.experiments import make_experiment
 from paircredit.experiments.progress import Silent
 from paircredit.experiments.side_by_side import reproduce_side_by_side
 from paircredit.runs import find_runs
+from paircredit.studies import make_experiment
 from tests.sentences import refused
 
 HOLD = (

@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 from paircredit.commands.train import say_return
-from paircredit.experiments import TrainingSpec
+from paircredit.experiments import TrainingSpec, Variant
 from paircredit.experiments.progress import Silent
+from paircredit.experiments.resolve import variants_of
 from paircredit.experiments.spec import as_json, from_json
 from paircredit.experiments.training_run import run_training
-from paircredit.experiments.variants import variants_of
-from paircredit.figures import training_curves
 from paircredit.runs import RunWriter, find_runs, read_run
 from paircredit.training.loop import chunk_program
+from tests.exhibits import table_of
 from tests.sentences import refused
 
-NOISY = {"label": "noisy", "env_settings": {"variance": 4.0}}
-FAST = {"label": "fast", "method_settings": {"inner.learning_rate": 0.2}}
-PLAIN = {"label": "plain"}
+NOISY = Variant(label="noisy", env_settings={"variance": 4.0})
+FAST = Variant(label="fast", method_settings={"inner.learning_rate": 0.2})
+PLAIN = Variant(label="plain")
 SPEC = TrainingSpec(
     "run", "umbrella", "a2c", 20, (3, 4), {"length": 3, "mean": 0.5, "variance": 0.0}, {"inner.episodes": 4}
 )
@@ -56,7 +56,7 @@ def test_each_variant_is_as_a_run_of_its_own_and_all_are_one_program(tmp_path: P
 
 def test_labels_are_in_the_rows_and_in_the_arrays(tmp_path: Path) -> None:
     variants = tuple(
-        {"labels": {"noise": "much" if variance else "none", "σ²": variance}, "env_settings": {"variance": variance}}
+        Variant({"noise": "much" if variance else "none", "σ²": variance}, {"variance": variance})
         for variance in (0.0, 4.0)
     )
     run_training(dataclasses.replace(SPEC, variants=variants), tmp_path, Silent())
@@ -76,7 +76,7 @@ def test_labels_are_in_the_rows_and_in_the_arrays(tmp_path: Path) -> None:
 def test_variants_and_given_weights_go_together(tmp_path: Path) -> None:
     np.save(tmp_path / "tables.npy", np.random.default_rng(0).uniform(size=(2, 10, 10)).astype(np.float32))
     spec = TrainingSpec("run", "dag", "h-pwr", 4, (0, 1, 2), {"depth": 4}, weights_from="tables.npy")
-    slow = {"label": "slow", "method_settings": {"inner.learning_rate": 1e-4}}
+    slow = Variant(label="slow", method_settings={"inner.learning_rate": 1e-4})
     run_training(dataclasses.replace(spec, variants=(PLAIN, slow)), tmp_path, Silent())
     arrays = read_run(tmp_path / "run").arrays()
     assert arrays["label_variant"].tolist() == ["plain"] * 3 + ["slow"] * 3
@@ -85,11 +85,13 @@ def test_variants_and_given_weights_go_together(tmp_path: Path) -> None:
 
 def test_a_spec_without_variants_is_written_as_ever() -> None:
     assert "variants" not in as_json(SPEC)
-    assert variants_of(SPEC) == [({}, {}, {}, (3, 4))]
+    assert variants_of(SPEC) == [Variant()]
 
 
 def test_a_variant_may_have_seeds_of_its_own(tmp_path: Path) -> None:
-    run_training(dataclasses.replace(SPEC, variants=({**PLAIN, "seeds": (7,)}, NOISY)), tmp_path, Silent())
+    run_training(
+        dataclasses.replace(SPEC, variants=(dataclasses.replace(PLAIN, seeds=(7,)), NOISY)), tmp_path, Silent()
+    )
     rows = read_run(tmp_path / "run").metrics()
     assert {(row["member"], row["variant"], row["seed"]) for row in rows} == {
         (0, "plain", 7),
@@ -103,21 +105,25 @@ def test_a_spec_with_variants_survives_being_written_down() -> None:
     assert from_json("training", json.loads(json.dumps(as_json(spec)))) == spec
 
 
+def test_a_part_that_nobody_knows_is_refused() -> None:
+    with refused("Did you mean 'env_settings'?"):
+        from_json("training", as_json(SPEC) | {"variants": [{"label": "a", "env_setings": {}}]})
+
+
 REFUSED = {
-    "unknown part": (({"label": "a", "env_setings": {}},), "Did you mean 'env_settings'?"),
-    "unknown setting": (({"label": "a", "method_settings": {"inner.learnin_rate": 1.0}},), "learning_rate"),
-    "unknown env setting": (({"label": "a", "env_settings": {"lenght": 1}},), "length"),
-    "no label": (({"env_settings": {"variance": 1.0}},), "Every variant needs the same labels"),
-    "other labels": ((PLAIN, {"labels": {"x": 1}}), "Every variant needs the same labels"),
+    "unknown setting": ((Variant(label="a", method_settings={"inner.learnin_rate": 1.0}),), "learning_rate"),
+    "unknown env setting": ((Variant(label="a", env_settings={"lenght": 1}),), "length"),
+    "no label": ((Variant(env_settings={"variance": 1.0}),), "Every variant needs the same labels"),
+    "other labels": ((PLAIN, Variant({"x": 1})), "Every variant needs the same labels"),
     "same labels": ((PLAIN, PLAIN), "Two variants have the same labels, variant = plain"),
-    "taken name": (({"labels": {"seed": 1}},), "cannot be called 'seed'"),
-    "text and number": ((PLAIN, {"label": 3}), "a text in all variants or a number in all of them, not 3"),
-    "no plain value": (({"label": [1]},), "not [1]"),
+    "taken name": ((Variant({"seed": 1}),), "cannot be called 'seed'"),
+    "text and number": ((PLAIN, Variant(label=3)), "a text in all variants or a number in all of them, not 3"),
+    "no plain value": ((Variant(label=[1]),), "not [1]"),
     "static": (
-        (PLAIN, {"label": "big", "method_settings": {"inner.episodes": 8}}),
+        (PLAIN, Variant(label="big", method_settings={"inner.episodes": 8})),
         "Members of one program must agree",
     ),
-    "horizon": ((PLAIN, {"label": "long", "env_settings": {"length": 9}}), "Members of one program must agree"),
+    "horizon": ((PLAIN, Variant(label="long", env_settings={"length": 9})), "Members of one program must agree"),
 }
 
 
@@ -155,5 +161,5 @@ def test_a_return_that_nobody_knows_is_not_said_to_be_0(capsys, tmp_path: Path) 
 def test_what_is_printed_is_what_the_table_says(run_cli, tmp_path: Path) -> None:
     """Also where recorded points do not begin with the last tenth."""
     code, out, _ = run_cli("train", "dag", "a2c", "--env.depth", "4", "--frames", "1500", "--out", tmp_path / "mine")
-    (row,) = training_curves.table(find_runs(tmp_path)).rows
+    (row,) = table_of("training-runs", find_runs(tmp_path)).rows
     assert code == 0 and "{:.3f} [{:.3f}, {:.3f}]".format(*row[7:]) in out

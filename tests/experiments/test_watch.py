@@ -15,14 +15,14 @@ import pytest
 from PIL import Image
 
 from paircredit.commands.watch import optimal_episode, trained_episode
-from paircredit.experiments import TrainingSpec, training_run
+from paircredit.experiments import TrainingSpec, Variant, training_run
 from paircredit.experiments.learners import first_settings, load_learner
 from paircredit.experiments.progress import Silent
 from paircredit.experiments.spec import as_json
-from paircredit.figures.episode import Episode, animation, frame
 from paircredit.methods.loops import Trained
 from paircredit.runs import RunWriter, read_run
 from paircredit.settings import replace_dotted
+from paircredit.studies.key_to_door.episode import Episode, animation, frame
 from tests.sentences import refused
 
 TINY = {"network.filters": (2, 2), "network.picture_width": 4, "network.trunk": (4, 4), "inner.episodes": 2}
@@ -35,7 +35,7 @@ SPEC = TrainingSpec(
     {"key_steps": 3, "apple_steps": 6, "door_steps": 3},
     TINY,
     preset="small",
-    variants=({"label": "paid well", "env_settings": {"mean": 7.0, "variance": 0.0}}, {"label": "paid badly"}),
+    variants=(Variant(label="paid well", env_settings={"mean": 7.0, "variance": 0.0}), Variant(label="paid badly")),
 )
 
 
@@ -211,7 +211,7 @@ def test_refusals(
 
 
 def test_a_place_that_cannot_be_written_is_told(run_cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paircredit.figures.episode.animation", lambda *_: b"GIF")
+    monkeypatch.setattr("paircredit.studies.key_to_door.episode.animation", lambda *_: b"GIF")
     code, _, err = run_cli("watch", "key-to-door", "--scale", 16, "--out", "/proc/x.gif")
     assert code == 2
     assert "/proc/x.gif cannot be written" in err and err.count("\n") == 1

@@ -8,11 +8,13 @@ import math
 import numpy as np
 import pytest
 
-from paircredit.analysis.claims import judge_all
-from paircredit.analysis.key_to_door_results import CENTRAL, all_curves, frames_to
-from paircredit.report.digest import CURVE_POINTS, write_digest
+from paircredit.report.files import write_digest
 from paircredit.runs import find_runs
-from tests.key_to_door_runs import frames, weights, write_method
+from paircredit.studies import judge_all
+from paircredit.studies.key_to_door.curves import all_curves, frames_to
+from paircredit.studies.key_to_door.exhibits import DIGEST_POINTS
+from paircredit.studies.key_to_door.runs import CENTRAL
+from tests.made_up import frames, weights, write_method
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +33,7 @@ def digest(tmp_path_factory):
 def test_curves_are_thinned_to_means_over_seeds(digest):
     rows = list(csv.DictReader((digest / "key-to-door-curves.csv").read_text().splitlines()))
     own = [row for row in rows if row["method"] == "a2c"]
-    assert len(own) == CURVE_POINTS
+    assert len(own) == DIGEST_POINTS
     assert {(row["mean"], row["variance"], row["slip"], row["seeds"]) for row in own} == {("5.0", "25.0", "0.0", "2")}
     before = [float(row["door_reward mean"]) for row in own if float(row["frames"]) < frames(195)]
     after = [float(row["door_reward mean"]) for row in own if float(row["frames"]) >= frames(201)]

@@ -9,12 +9,12 @@ from html.parser import HTMLParser
 import pytest
 
 import paircredit
-from paircredit.analysis.claims import Verdict
-from paircredit.figures import FIGURES, TABLES
 from paircredit.report import build_report
-from paircredit.report.inline_svg import inline_svg
+from paircredit.report.page import inline_svg
+from paircredit.results.exhibits import Verdict
 from paircredit.runs import find_runs
-from tests.figures.example_runs import write_all, write_evaluation, write_umbrella
+from tests.exhibits import FIGURES, TABLES
+from tests.made_up import write_all, write_evaluation, write_umbrella
 from tests.sentences import refused
 
 VERDICTS = [
@@ -82,12 +82,12 @@ def test_shows_every_verdict_before_all_figures(html, page):
 
 def test_shows_every_figure_with_its_caption_and_every_table(html, page, runs):
     assert html.count("<svg") == len(FIGURES)
-    for spec in FIGURES:
+    for spec in FIGURES.values():
         assert f'id="{spec.name}-svg"' in html
         assert spec.title in page.texts and spec.caption in page.texts
-    for spec in TABLES:
+    for spec in TABLES.values():
         assert f"{spec.name}-numbers" in page.ids
-        for row in spec.build(runs).texts():
+        for row in spec.make(runs).texts():
             assert set(row) <= set(page.texts)
 
 

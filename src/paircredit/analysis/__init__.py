@@ -1,4 +1,4 @@
-"""Analysis: exact answers, estimator quality, intervals, claims."""
+"""Exact answers where an environment has a model, and the quality of estimators beside them."""
 
 from paircredit.analysis.credit import EstimatorQuality, compare_estimators, estimator_quality, gradient_estimates
 from paircredit.analysis.exact import (

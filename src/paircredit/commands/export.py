@@ -32,9 +32,9 @@ def run(words: Sequence[str]) -> int:
     options = parse_options(ExportOptions, words, "paircredit export")
     if options.format not in FORMATS:
         raise unknown_name("export format", options.format, FORMATS)
-    from paircredit.analysis.bsuite_log import write_bsuite_logs
     from paircredit.experiments.spec import refuse_misshapen
     from paircredit.runs import find_runs
+    from paircredit.studies.bsuite.log import write_bsuite_logs
 
     runs = find_runs(options.folder)
     refuse_misshapen(runs)

@@ -19,9 +19,9 @@ def run(words: list[str]) -> int:
     if words:
         return _list_settings(words)
     from paircredit.envs import environments
-    from paircredit.experiments import experiments
     from paircredit.experiments.spec import SCALES
     from paircredit.methods import methods, presets
+    from paircredit.studies import experiments
 
     for title, entries in (
         ("Environments", environments()),

@@ -25,7 +25,7 @@ class ReproduceOptions:
     only: tuple[str, ...] | None = None
     """Names of runs, or patterns like 'catch*'; others are left for later, or for other processes and machines."""
     workers: int = 1
-    """Make so many runs at a time, each in a process of its own: one run seldom fills a GPU."""
+    """How many runs are made at a time, each in a process of its own: one run seldom fills a GPU."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,15 +37,15 @@ class ResumeOptions:
 
 
 def reproduce(words: list[str]) -> int:
-    """Make an experiment."""
+    """`paircredit reproduce`."""
     if sum(word.split("=")[0] == "--only" for word in words) > 1:
         raise PaircreditError("--only is given more than once; give all names and patterns behind one: --only A B.")
     options = parse_options(ReproduceOptions, words, "paircredit reproduce")
     from paircredit.console import ProgressBars
-    from paircredit.experiments import make_experiment
     from paircredit.experiments import reproduce as make_runs
     from paircredit.experiments.reproduce import choose_runs
     from paircredit.experiments.side_by_side import reproduce_side_by_side
+    from paircredit.studies import make_experiment
 
     if options.only == ():
         raise PaircreditError("--only needs the name of a run, or a pattern such as 'catch*'.")
@@ -66,7 +66,7 @@ def reproduce(words: list[str]) -> int:
 
 
 def resume(words: list[str]) -> int:
-    """Go on."""
+    """`paircredit resume`."""
     options = parse_options(ResumeOptions, words, "paircredit resume")
     from paircredit.console import ProgressBars
     from paircredit.experiments.reproduce import run_one, runs_to_resume

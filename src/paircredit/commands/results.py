@@ -22,9 +22,9 @@ class FiguresOptions:
     out: Path | None = None
     """New folder for the figures (default: FOLDER/figures)."""
     finished: bool = False
-    """Leave out runs that are not finished, and name them; without it, one is enough to stop."""
+    """Leave out runs that are not finished and name them. Otherwise an unfinished run is refused."""
     so_far: bool = False
-    """The same, but runs of `train` and on Atari and MinAtar count as far as they got."""
+    """Show unfinished runs as far as they got, and name them. Claims are judged by finished runs alone."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ClaimsOptions:
     folder: tyro.conf.Positional[Path]
     """Folder with runs."""
     finished: bool = False
-    """Leave out runs that are not finished, and name them; without it, one is enough to stop."""
+    """Leave out runs that are not finished and name them. Otherwise an unfinished run is refused."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,9 +46,9 @@ class ReportOptions:
     out: Path
     """The page; must not exist."""
     finished: bool = False
-    """Leave out runs that are not finished, and name them; without it, one is enough to stop."""
+    """Leave out runs that are not finished and name them. Otherwise an unfinished run is refused."""
     so_far: bool = False
-    """The same, but runs of `train` and on Atari and MinAtar count as far as they got; claims go by finished ones."""
+    """Show unfinished runs as far as they got, and name them. Claims are judged by finished runs alone."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,26 +60,24 @@ class DigestOptions:
     out: Path
     """Folder of the digest; must not exist."""
     finished: bool = False
-    """Leave out runs that are not finished, and name them; without it, one is enough to stop."""
+    """Leave out runs that are not finished and name them. Otherwise an unfinished run is refused."""
     so_far: bool = False
-    """The same, but runs of `train` and on Atari and MinAtar count as far as they got; claims go by finished ones."""
+    """Show unfinished runs as far as they got, and name them. Claims are judged by finished runs alone."""
 
 
 def _runs(folder: Path, finished_only: bool, so_far: bool = False) -> list[Any]:
     """The runs of a folder; those that are left out, or count as far as they got, are named."""
-    from paircredit.analysis.game_suites import SUITES
-    from paircredit.analysis.own_runs import OWN
     from paircredit.experiments.spec import refuse_misshapen
     from paircredit.runs import find_runs, run_folders
 
     if finished_only and so_far:
         raise PaircreditError("--finished leaves out what --so-far would take; say one of them.")
-    some_left_out = finished_only or so_far
-    runs = find_runs(folder, some_left_out, [OWN, *(suite.role for suite in SUITES)] if so_far else [])
+    runs = find_runs(folder, finished_only, so_far)
     refuse_misshapen(runs)
     taken = {run.path for run in runs}
+    left_out = [path for path in run_folders(folder) if path not in taken] if finished_only or so_far else []
     for text, paths in (
-        ("Left out, because not finished", [path for path in run_folders(folder) if path not in taken]),
+        ("Left out, because not finished", left_out),
         ("Not finished, and looked at as far as they got", [run.path for run in runs if not run.finished]),
     ):
         if paths:
@@ -90,15 +88,15 @@ def _runs(folder: Path, finished_only: bool, so_far: bool = False) -> list[Any]:
 
 def _judged(runs: list[Any]) -> list[Any]:
     """Verdicts by those of the runs that are finished."""
-    from paircredit.analysis.claims import judge_all
+    from paircredit.studies import judge_all
 
     return judge_all([run for run in runs if run.finished])
 
 
 def figures(words: list[str]) -> int:
-    """Draw."""
+    """`paircredit figures`."""
     options = parse_options(FiguresOptions, words, "paircredit figures")
-    from paircredit.figures.save import save_figures
+    from paircredit.report import save_figures
 
     runs = _runs(options.folder, options.finished, options.so_far)
     for path in save_figures(runs, options.out or options.folder / "figures"):
@@ -107,7 +105,7 @@ def figures(words: list[str]) -> int:
 
 
 def claims(words: list[str]) -> int:
-    """Judge."""
+    """`paircredit claims`."""
     options = parse_options(ClaimsOptions, words, "paircredit claims")
     verdicts = _judged(_runs(options.folder, options.finished))
     for verdict in verdicts:
@@ -116,7 +114,7 @@ def claims(words: list[str]) -> int:
 
 
 def report(words: list[str]) -> int:
-    """Write the page."""
+    """`paircredit report`."""
     options = parse_options(ReportOptions, words, "paircredit report")
     from paircredit.report import build_report
     from paircredit.runs import write_file
@@ -130,9 +128,9 @@ def report(words: list[str]) -> int:
 
 
 def digest(words: list[str]) -> int:
-    """Keep what is worth keeping."""
+    """`paircredit digest`."""
     options = parse_options(DigestOptions, words, "paircredit digest")
-    from paircredit.report.digest import write_digest
+    from paircredit.report import write_digest
 
     runs = _runs(options.folder, options.finished, options.so_far)
     for path in write_digest(runs, _judged(runs), options.out):

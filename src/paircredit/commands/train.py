@@ -50,10 +50,10 @@ class TrainOptions:
 
 def run(words: list[str]) -> int:
     """The command."""
-    from paircredit.analysis.shown import environment_name
     from paircredit.envs import environment_config
     from paircredit.experiments.spec import TrainingSpec
     from paircredit.methods import make_method, preset_environment, preset_training
+    from paircredit.results.names import environment_name
 
     if words[:1] in (["-h"], ["--help"], []) or len(words) < 2 or words[1].startswith("-"):
         if "-h" in words or "--help" in words:
@@ -172,15 +172,15 @@ def resumable(folder: Path) -> Iterator[None]:
 
 def say_return(spec: Any, out: Path) -> int:
     """Print what a training ended with, and where it is."""
-    from paircredit.analysis.recorded import last_returns
-    from paircredit.analysis.statistics import mean_interval
-    from paircredit.experiments.variants import variants_of
+    from paircredit.experiments.resolve import variants_of
+    from paircredit.results.curves import last_returns
+    from paircredit.results.intervals import mean_interval
     from paircredit.runs import read_run
 
     returns = last_returns(read_run(out))
     for variant in variants_of(spec):
-        means = np.array([value for row, value in returns if row.items() >= variant.labels.items()])
-        whose = "".join(f", {name} {value}" for name, value in variant.labels.items())
+        means = np.array([value for row, value in returns if row.items() >= variant.all_labels.items()])
+        whose = "".join(f", {name} {value}" for name, value in variant.all_labels.items())
         if len(means) == 0:
             print(f"Return over the last tenth{whose}: not known, no episode has ended")
             continue

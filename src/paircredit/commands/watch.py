@@ -14,8 +14,8 @@ from paircredit.errors import PaircreditError
 
 if TYPE_CHECKING:
     from paircredit.envs.key_to_door import KeyToDoor
-    from paircredit.figures.episode import Episode
     from paircredit.methods.rule import Credit
+    from paircredit.studies.key_to_door.episode import Episode
     from paircredit.types import Trajectory
 
 TASK = "key-to-door"
@@ -46,8 +46,8 @@ def run(words: Sequence[str]) -> int:
     if not scripted and not folder.is_dir():
         raise PaircreditError(f"There is no folder {folder}; give the folder of a finished run, or {TASK}.")
     _check_out(out)
-    from paircredit.figures.episode import animation, check_speed_and_scale
     from paircredit.runs import write_file
+    from paircredit.studies.key_to_door.episode import animation, check_speed_and_scale
     from paircredit.training.members import refuse_seeds
 
     refuse_seeds([options.seed])
@@ -87,10 +87,10 @@ def trained_episode(folder: Path, seed: int) -> Episode:
     """
     import jax
 
-    from paircredit.analysis.shown import title
     from paircredit.envs.key_to_door import KeyToDoor
     from paircredit.experiments.learners import first_settings, load_learner
     from paircredit.experiments.spec import TrainingSpec, from_json
+    from paircredit.results.names import title
     from paircredit.runs import read_run
     from paircredit.runs.manifest import MANIFEST
     from paircredit.training import collect_episodes
@@ -122,7 +122,7 @@ def _episode(env: KeyToDoor, trajectory: Trajectory, credit: Credit, title: str)
     import jax
     import numpy as np
 
-    from paircredit.figures.episode import Episode
+    from paircredit.studies.key_to_door.episode import Episode
 
     trajectory, credit = jax.device_get(jax.tree.map(lambda x: x[0], (trajectory, credit)))
     return Episode(

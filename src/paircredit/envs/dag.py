@@ -60,6 +60,10 @@ class Dag(eqx.Module):
         """The environment's own tables, for exact diagnostics."""
         return TabularModel(self.next_state, self.rewards, jnp.zeros_like(self.rewards), self.legal, 0, self.depth)
 
+    def layers(self) -> np.ndarray:
+        """The layer of every state."""
+        return layers(self.depth)
+
 
 @dataclasses.dataclass(frozen=True)
 class DagConfig:

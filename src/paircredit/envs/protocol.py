@@ -155,6 +155,19 @@ class EpisodesByNumber(Protocol):
         ...
 
 
+@runtime_checkable
+class Layered(Protocol):
+    """An environment with a model whose states come one layer after the other: values can be masked layer by layer."""
+
+    def model(self) -> Any:
+        """Its tables, a `TabularModel`."""
+        ...
+
+    def layers(self) -> Any:
+        """The layer of every state, counted from 1."""
+        ...
+
+
 class EnvConfig(Protocol):
     """The plain settings of an environment, as a command line or a manifest spells them."""
 

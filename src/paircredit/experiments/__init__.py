@@ -1,6 +1,6 @@
 """Experiments: what to run, as data, and the making of it."""
 
-from paircredit.experiments.reproduce import experiments, make_experiment, reproduce
-from paircredit.experiments.spec import Experiment, TrainingSpec
+from paircredit.experiments.reproduce import reproduce
+from paircredit.experiments.spec import Experiment, Recipe, TrainingSpec, Variant
 
-__all__ = ["Experiment", "TrainingSpec", "experiments", "make_experiment", "reproduce"]
+__all__ = ["Experiment", "Recipe", "TrainingSpec", "Variant", "reproduce"]

@@ -18,9 +18,9 @@ from paircredit.envs.registry import make_environment
 from paircredit.envs.umbrella import Umbrella, UmbrellaConfig
 from paircredit.errors import PaircreditError
 from paircredit.estimators import lambda_advantages, pwr
+from paircredit.experiments.learners import load_weights
 from paircredit.experiments.progress import Progress
 from paircredit.experiments.spec import CreditSpec, UmbrellaVarianceSpec, as_json
-from paircredit.experiments.training_run import load_weights
 from paircredit.methods import A2C, ActorCritic, InnerLoop, Learner
 from paircredit.networks import PolicyTable
 from paircredit.runs.folder import RunWriter, rounded

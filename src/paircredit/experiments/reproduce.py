@@ -10,20 +10,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from paircredit.envs.registry import make_environment
 from paircredit.errors import PaircreditError, unknown_name
-from paircredit.experiments.bsuite import bsuite, bsuite_baselines, bsuite_cartpole, bsuite_switches
-from paircredit.experiments.dag import dag
-from paircredit.experiments.dag_switches import dag_switches
 from paircredit.experiments.diagnostic_runs import run_credit, run_umbrella_variance
-from paircredit.experiments.games import atari, minatar, minatar_baselines
-from paircredit.experiments.key_to_door import central, everywhere, hard, key_to_door, search, switches
-from paircredit.experiments.key_to_door_baselines import baselines, searches
 from paircredit.experiments.progress import Progress, Silent
+from paircredit.experiments.resolve import resolve
 from paircredit.experiments.spec import CreditSpec, Experiment, RunSpec, TrainingSpec, as_json, from_json, kind_of
 from paircredit.experiments.training_run import run_training
-from paircredit.experiments.umbrella import umbrella
-from paircredit.experiments.variants import variants_of
 from paircredit.runs.files import PARTIAL, exists_already, make_folder
 from paircredit.runs.folder import finished_already
 from paircredit.runs.manifest import FORMAT, MANIFEST, NamedSpec, first_difference, manifest_bytes, read_manifest
@@ -31,30 +23,6 @@ from paircredit.runs.read import refuse_headless_runs, run_folders
 
 EXPERIMENT = "experiment.json"
 """The list of an experiment's runs, in its folder."""
-
-_EXPERIMENTS = {
-    "atari": (atari, "A2C, Meta-PWTD and A2C-RR on 49 games of Atari"),
-    "bsuite": (bsuite, "A2C, Meta-PWTD and Meta-PWR on all variants of bsuite's seven credit-assignment domains"),
-    "bsuite-baselines": (bsuite_baselines, "RGM, A2C-RR and Meta-λ(s) on the same"),
-    "bsuite-cartpole": (bsuite_cartpole, "the first three on cartpole alone, whose episodes are long"),
-    "bsuite-switches": (bsuite_switches, "A2C, Meta-PWTD and Meta-PWR on the same with another entropy cost"),
-    "dag": (dag, "weights in a DAG of decisions: heat maps, speed of learning, masked values, estimator quality"),
-    "dag-switches": (dag_switches, "what the paper leaves open about the DAG, tried one switch at a time"),
-    "key-to-door": (key_to_door, "all methods in the nine settings of Key-to-Door, deterministic and with slips"),
-    "key-to-door-baselines": (baselines, "Meta-λ(s), RGM, A2C-RR, TVT and Synthetic Returns in Key-to-Door"),
-    "key-to-door-central": (central, "all methods in Key-to-Door where the paper tuned them (minutes on a GPU)"),
-    "key-to-door-hard": (hard, "A2C and Meta-PWR in the noisiest Key-to-Door"),
-    "key-to-door-search": (search, "λ and learning rate of A2C in Key-to-Door"),
-    "key-to-door-searches": (searches, "the other methods' hyperparameters in Key-to-Door, as the appendix searched"),
-    "key-to-door-settings": (
-        everywhere,
-        "A2C, H-PWR and Meta-PWR in the nine settings, for the order of methods alone",
-    ),
-    "key-to-door-switches": (switches, "what the paper leaves open about Meta-PWR in Key-to-Door"),
-    "minatar": (minatar, "A2C and Meta-PWTD on the five games of MinAtar, Atari in small"),
-    "minatar-baselines": (minatar_baselines, "A2C-RR on the same"),
-    "umbrella": (umbrella, "variance of the decision's advantage in the umbrella MDP"),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,18 +40,6 @@ class _ExperimentShape:
     name: str
     scale: str
     runs: tuple[_RunShape, ...]
-
-
-def experiments() -> dict[str, str]:
-    """Names and one-line summaries of all experiments."""
-    return {name: summary for name, (_, summary) in _EXPERIMENTS.items()}
-
-
-def make_experiment(name: str, scale: str) -> Experiment:
-    """A named experiment at a scale."""
-    if name not in _EXPERIMENTS:
-        raise unknown_name("experiment", name, _EXPERIMENTS)
-    return _EXPERIMENTS[name][0](scale)
 
 
 def reproduce(experiment: Experiment, folder: Path, progress: Progress | None = None, only: Sequence[str] = ()) -> None:
@@ -162,7 +118,7 @@ def _unless_somebody_else_was_faster(folder: Path) -> Iterator[None]:
 def _require_environments(experiment: Experiment) -> None:
     """Refuse an experiment that needs what is not installed, before there is a folder."""
     for spec in {spec.env: spec for spec in experiment.runs if isinstance(spec, TrainingSpec)}.values():
-        make_environment(spec.env, **{**spec.env_settings, **variants_of(spec)[0].env_settings})
+        next(resolve(spec))
 
 
 def run_one(spec: RunSpec, folder: Path, progress: Progress) -> None:

@@ -1,16 +1,44 @@
-"""An experiment is data: a list of runs, each a frozen dataclass of plain values."""
+"""An experiment is data: a list of runs, each a frozen dataclass of plain values; and how large it is at each scale."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, Literal, TypeVar
 
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.runs.manifest import NamedSpec
 from paircredit.runs.read import Run
 from paircredit.runs.shape import misfit
 from paircredit.training.loop import Protocol
+
+S = TypeVar("S")
+TAKEN = ("member", "seed", "update", "episodes", "frames", "episode_return", "expected_return", "weights", "mask")
+"""Names that the rows of a metrics file have anyway."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """What some members of a run have for themselves; what is None is as for all of the run.
+
+    Attributes:
+        labels: what tells its members from others in the metrics: texts or numbers by name.
+        env_settings: added to, or put in the place of, those of the run.
+        method_settings: likewise.
+        seeds: of its members, where variants that are alike must not repeat each other.
+        label: a text, short for the label `variant`.
+    """
+
+    labels: Mapping[str, Any] | None = None
+    env_settings: Mapping[str, Any] | None = None
+    method_settings: Mapping[str, Any] | None = None
+    seeds: tuple[int, ...] | None = None
+    label: Any = None
+
+    @property
+    def all_labels(self) -> dict[str, Any]:
+        """Its labels, the short one among them."""
+        return ({} if self.label is None else {"variant": self.label}) | dict(self.labels or {})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,10 +59,7 @@ class TrainingSpec:
         weights_from: name of an earlier run (or path of a file) whose weights are used.
         learn_weights: whether the outer loop runs.
         value_masks: masked-value probe: the optimal value function, 0 up to this layer; members are mask × seed.
-        variants: members with other settings in the same program: mappings with `labels` (for the metrics; or
-            `label`, a text), `env_settings` and `method_settings`, each of which adds to or replaces those of the run,
-            and `seeds` of their own, where variants that are alike must not repeat each other; members are variant ×
-            seed.
+        variants: members with other settings in the same program; members are variant × seed.
         tags: what figures and claims look for.
     """
 
@@ -51,7 +76,7 @@ class TrainingSpec:
     weights_from: str | None = None
     learn_weights: bool = True
     value_masks: tuple[int, ...] = ()
-    variants: tuple[Mapping[str, Any], ...] = ()
+    variants: tuple[Variant, ...] = ()
     tags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
@@ -122,11 +147,35 @@ class Experiment:
     runs: tuple[RunSpec, ...]
 
 
+@dataclasses.dataclass(frozen=True)
+class Recipe(Generic[S]):
+    """A named experiment at every scale.
+
+    Attributes:
+        name: of the experiment.
+        summary: one line for `paircredit list`.
+        scales: how much of it, in the words of the recipe; by name of the scale.
+        runs: from these to the runs, in the order in which they are made.
+    """
+
+    name: str
+    summary: str
+    scales: Mapping[str, S]
+    runs: Callable[[S], Iterable[RunSpec]]
+
+    def at(self, scale: str) -> Experiment:
+        """The experiment at a scale."""
+        if scale not in self.scales:
+            raise unknown_name(f"scale of {self.name}", scale, self.scales)
+        return Experiment(self.name, scale, tuple(self.runs(self.scales[scale])))
+
+
 def as_json(spec: Any) -> dict[str, Any]:
-    """A spec as JSON for a manifest; variants are left out where there are none."""
+    """A spec as JSON for a manifest; variants, and what they do not say, are left out."""
     values = {key: list(v) if isinstance(v, tuple) else v for key, v in dataclasses.asdict(spec).items()}
-    if not values.get("variants", True):
-        del values["variants"]
+    if "variants" in values:
+        values["variants"] = [{k: v for k, v in variant.items() if v is not None} for variant in values["variants"]]
+        values = {key: v for key, v in values.items() if v or key != "variants"}
     return values
 
 
@@ -151,7 +200,18 @@ def from_json(kind: str, values: Mapping[str, Any]) -> RunSpec:
         raise PaircreditError(f"The spec of the run has no field {missing[0]!r}, which this version needs.")
     if found := misfit(values, KINDS[kind]):
         raise PaircreditError(f"The spec of the run cannot be used: {found}.")
-    return KINDS[kind](**{name: _with_tuples(value) for name, value in values.items()})
+    known = {name: _with_tuples(value) for name, value in values.items()}
+    if "variants" in known:
+        known["variants"] = tuple(_variant(variant) for variant in known["variants"])
+    return KINDS[kind](**known)
+
+
+def _variant(values: Mapping[str, Any]) -> Variant:
+    fields = [field.name for field in dataclasses.fields(Variant)]
+    for name in values:
+        if name not in fields:
+            raise unknown_name("part of a variant", name, fields)
+    return Variant(**values)
 
 
 def refuse_misshapen(runs: Sequence[Run]) -> None:
@@ -176,10 +236,3 @@ def _with_tuples(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(_with_tuples(entry) for entry in value)
     return {key: _with_tuples(entry) for key, entry in value.items()} if isinstance(value, dict) else value
-
-
-def pick_scale(name: str, scale: str, scales: Mapping[str, Callable[[], Experiment]]) -> Experiment:
-    """The experiment at the named scale."""
-    if scale not in scales:
-        raise unknown_name(f"scale of {name}", scale, scales)
-    return scales[scale]()

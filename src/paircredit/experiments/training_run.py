@@ -13,31 +13,25 @@ import jax.numpy as jnp
 import numpy as np
 
 from paircredit.analysis.exact import expected_return, optimal_values
-from paircredit.envs.bsuite import logged_episodes
-from paircredit.envs.dag import layers
 from paircredit.envs.hosted import is_hosted
-from paircredit.envs.protocol import Discrete, Environment, EnvSpec, Pixels
-from paircredit.envs.registry import environment_config, make_environment
+from paircredit.envs.protocol import Discrete, EnvSpec, Layered, Pixels, TabularEnvironment
+from paircredit.envs.registry import environment_config
 from paircredit.errors import PaircreditError
-from paircredit.experiments.learners import first_parameters
+from paircredit.experiments.learners import first_parameters, has_tables, load_weights, may_be_kept, weight_tables
 from paircredit.experiments.progress import Progress
+from paircredit.experiments.resolve import Resolved, resolve, resolve_method
 from paircredit.experiments.spec import TrainingSpec, as_json
-from paircredit.experiments.variants import Variant, variants_of
-from paircredit.experiments.weight_tables import has_tables, may_be_kept, weight_tables
 from paircredit.methods.protocol import Method
-from paircredit.methods.registry import make_method
 from paircredit.networks import PolicyTable, num_states
 from paircredit.runs.checkpoint import SECONDS_BETWEEN, Schedule
-from paircredit.runs.files import read_file
 from paircredit.runs.folder import RunWriter, rounded
-from paircredit.runs.read import read_arrays, read_run
 from paircredit.runs.trees import tree_sum
-from paircredit.settings import fields_of, replace_dotted, values_of, with_values
+from paircredit.settings import fields_of, values_of, with_values
 from paircredit.training import Chunk, LoopState, Plan, even_chunks, learns_weights, stack_members, states_like, train
 from paircredit.training.members import refuse_seeds
 from paircredit.training.memory import enough_memory, refuse_batches_too_large, refuse_learners_too_large
 from paircredit.training.train import refuse_pieces
-from paircredit.weights import FixedTable, SigmoidTable, handcrafted_weights
+from paircredit.weights import FixedTable, MatrixWeights, SigmoidTable, handcrafted_weights
 
 LARGEST_CHUNK, LARGEST_CHUNK_OF_PICTURES = 250, 50
 """Updates between two looks at the host: metrics, progress, checkpoints."""
@@ -51,6 +45,7 @@ NEW_GAMES = (
 """Of runs whose environments live on the host."""
 LONG = 1e6
 """Numbers from here on are told by their digits and a power of ten."""
+_DECADE = (10, 12, 14, 17, 20, 25, 30, 40, 50, 60, 70, 80, 90)
 BEST = "best_"
 """Of summaries whose names begin so, a row over several updates has the largest and not the mean."""
 
@@ -66,8 +61,8 @@ def run_training(
         progress: is told about every chunk.
         checkpoint_seconds: at least so many between two checkpoints; 0 for one after every chunk.
     """
-    method = replace_dotted(make_method(spec.method, spec.preset, spec.env), spec.method_settings, spec.method)
-    members = _members(spec, method, folder)
+    method = resolve_method(spec.method, spec.preset, spec.env, spec.method_settings)
+    members = _members(spec, folder)
     env = members[0].env
     # What cannot start is refused before a folder is made.
     refuse_seeds([m.seed for m in members])
@@ -75,7 +70,7 @@ def run_training(
     with enough_memory(len(members), method.episodes, env.spec.horizon):
         learner = jax.eval_shape(members[0].method.init, jax.random.key(0), env)
     tables = isinstance(learner.policy.parameters, PolicyTable)
-    exact = spec.protocol == "online" and hasattr(env, "model") and tables
+    exact = spec.protocol == "online" and isinstance(env, TabularEnvironment) and tables
     plan = Plan(
         protocol=spec.protocol,
         updates=even_chunks(
@@ -170,9 +165,9 @@ def exact_return(method: Method, learner: Any, env: Any) -> dict[str, jax.Array]
     return {"expected_return": expected_return(env.model(), learner.policy.parameters.logits)}
 
 
-def masked_optimal_values(env: Any, mask: int) -> jax.Array:
-    """The DAG's optimal value function, 0 in all layers up to `mask` (the paper's probe)."""
-    return jnp.where(jnp.asarray(layers(env.depth)) <= mask, 0.0, optimal_values(env.model()))
+def masked_optimal_values(env: Layered, mask: int) -> jax.Array:
+    """The optimal value function, 0 in all layers of states up to `mask` (the paper's probe)."""
+    return jnp.where(jnp.asarray(env.layers()) <= mask, 0.0, optimal_values(env.model()))
 
 
 def table_size(spec: EnvSpec) -> int:
@@ -180,50 +175,21 @@ def table_size(spec: EnvSpec) -> int:
     return num_states(spec) if isinstance(spec.observation, Discrete) else spec.horizon
 
 
-def load_weights(source: Path, states: int) -> np.ndarray:
-    """Weight tables [N, S, S] from a run folder, or from an npz or npy file with a table (or several).
-
-    Raises:
-        PaircreditError: there are none, or they are of another shape, or not finite.
-    """
-    if source.is_dir():
-        arrays = read_run(source).arrays()
-    else:
-        arrays = read_arrays(read_file(source), source)
-        arrays = {"weights": arrays[""]} if "" in arrays else arrays  # an npy file
-    if "weights" not in arrays:
-        raise PaircreditError(f"{source} has no array called 'weights', only {', '.join(sorted(arrays)) or 'none'}.")
-    tables = np.asarray(arrays["weights"])
-    tables = tables[None] if tables.ndim == 2 else tables
-    if tables.ndim != 3 or tables.shape[1:] != (states, states) or not len(tables):
-        raise PaircreditError(
-            f"The weights in {source} have shape {arrays['weights'].shape}, but this environment needs "
-            f"({states}, {states}) or several of that."
-        )
-    if not np.issubdtype(tables.dtype, np.floating) or not (np.abs(tables) <= np.finfo(np.float32).max).all():
-        raise PaircreditError(f"The weights in {source} must be finite floating-point numbers that float32 can hold.")
-    return tables
-
-
-def _members(spec: TrainingSpec, method: Any, folder: Path) -> list[Member]:
+def _members(spec: TrainingSpec, folder: Path) -> list[Member]:
     members = []
-    for variant in variants_of(spec):
-        env = make_environment(spec.env, **{**spec.env_settings, **variant.env_settings})
-        own = replace_dotted(method, variant.method_settings, spec.method)
-        refuse_pieces([own], [env], spec.protocol)
-        members += _members_of_variant(spec, env, own, variant, folder)
+    for variant in resolve(spec):
+        refuse_pieces([variant.method], [variant.env], spec.protocol)
+        members += _members_of_variant(spec, variant, folder)
     if not members:
         raise PaircreditError(f"The run {spec.name} has no seeds, so there is nobody to train.")
     return members
 
 
-def _members_of_variant(
-    spec: TrainingSpec, env: Environment, method: Any, variant: Variant, folder: Path
-) -> list[Member]:
-    labels, seeds = variant.labels, variant.seeds
+def _members_of_variant(spec: TrainingSpec, variant: Resolved, folder: Path) -> list[Member]:
+    method, env, labels, seeds = variant.method, variant.env, variant.labels, variant.seeds
     takes_table = "table" in fields_of(method)
     if spec.value_masks:
-        if "fixed_value" not in {field.name for field in dataclasses.fields(method)}:
+        if "fixed_value" not in fields_of(method):
             raise PaircreditError(
                 f"{spec.method} cannot be given a fixed value function, so value_masks must be empty."
             )
@@ -264,7 +230,7 @@ def _members_of_variant(
 def _has_table(method: Any, env: Any) -> bool:
     """Whether what the method learns by metagradient is a table of pairs, and no network nor anything else."""
     learner = jax.eval_shape(lambda key: method.init(key, env), jax.random.key(0))
-    return hasattr(learner.weights.parameters, "matrix")
+    return isinstance(learner.weights.parameters, MatrixWeights)
 
 
 def _start_weights(members: list[Member], method: Method, spec: TrainingSpec) -> Any:
@@ -301,14 +267,25 @@ def _rows(chunk: Chunk, members: list[Member], stride: int, per_update: int, spe
 def row_edges(first_update: int, count: int, stride: int, per_update: int) -> list[int]:
     """Where the rows of a chunk begin, and its end, counted from its first update.
 
-    Where an update is an episode, each episode that bsuite logs has a row of its own, so that its logs can be made of
-    ours; what is cumulative in them then follows from the rows before.
+    Where an update is an episode, some episodes have a row of their own (`logged_episodes`).
     """
     edges = {*range(0, count, stride), count}
     if per_update == 1 and stride > 1:
         for episode in logged_episodes(first_update + count):
             edges |= {episode - 1 - first_update, episode - first_update}
     return sorted(edge for edge in edges if 0 <= edge <= count)
+
+
+def logged_episodes(total: int) -> list[int]:
+    """Of the first `total` episodes those that have a row of their own: about the same number in every decade.
+
+    They are those of bsuite's logs, which can so be made of our rows: what is cumulative follows from the rows before.
+    """
+    found, factor = [number for number in range(1, 10) if number <= total], 1
+    while 10 * factor <= total:
+        found += [factor * step for step in _DECADE if factor * step <= total]
+        factor *= 10
+    return found
 
 
 def _numbers(chunk: Chunk) -> str:
@@ -336,7 +313,7 @@ def _arrays(state: LoopState, members: list[Member], learned: bool, tables: bool
     methods = [member.method for member in members]
     if learned and has_tables(methods, state) and (tables or may_be_kept(methods, state, 1)):
         arrays["weights"] = weight_tables(methods, state)
-    if hasattr(learner.policy.parameters, "logits"):
+    if isinstance(learner.policy.parameters, PolicyTable):
         arrays["policy_logits"] = np.asarray(learner.policy.parameters.logits)
     return arrays
 

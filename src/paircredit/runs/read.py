@@ -7,7 +7,7 @@ import functools
 import hashlib
 import io
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,13 @@ from paircredit.runs.shape import parse_row
 from paircredit.runs.trees import read_archive, unflatten
 from paircredit.types import PyTree
 
+_LINES = 10_000
+"""Of metrics that are parsed at a time."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A run on disk; the files of a finished one are checked against their sums whenever they are read.
+    """A run on disk; the files of a finished one are checked against their sums when they are read.
 
     One that was stopped or is still running has no sums yet, and nothing but its metrics to read.
     """
@@ -65,8 +68,41 @@ class Run:
         except ValueError as error:
             raise PaircreditError(f"{self.path / METRICS} is damaged: not every line of it is a row.") from error
 
+    @functools.cached_property
+    def columns(self) -> dict[str, np.ndarray]:
+        """The same as an array per column of the first row, read once for all who look at this run.
+
+        Raises:
+            PaircreditError: the file is damaged, or a line has not these columns.
+        """
+        try:
+            lines = self.checked(METRICS).decode().splitlines()
+            if not lines:
+                return {}
+            names = parse_row(lines[0]).keys()
+            parts = [self._part(lines[begin : begin + _LINES], names) for begin in range(0, len(lines), _LINES)]
+        except PaircreditError:
+            raise
+        except ValueError as error:
+            raise PaircreditError(f"{self.path / METRICS} is damaged: not every line of it is a row.") from error
+        return {name: np.concatenate([part[name] for part in parts]) for name in names}
+
+    def _part(self, lines: Sequence[str], names: Collection[str]) -> dict[str, np.ndarray]:
+        """The columns of some lines; few at a time, because rows take many times the room of their columns."""
+        rows = [parse_row(line) for line in lines]
+        for row in rows:
+            if not row.keys() >= set(names):
+                raise PaircreditError(
+                    f"The metrics of {self.path} hold a line that is no row of a training: {str(row)[:80]}."
+                )
+        return {name: np.array([row[name] for row in rows]) for name in names}
+
     def arrays(self) -> dict[str, np.ndarray]:
-        """All arrays of arrays.npz."""
+        """All arrays of arrays.npz, which is read once."""
+        return dict(self._arrays)
+
+    @functools.cached_property
+    def _arrays(self) -> dict[str, np.ndarray]:
         return read_arrays(self.checked(ARRAYS), self.path / ARRAYS)
 
     def learner(self, like: PyTree) -> PyTree:
@@ -129,13 +165,13 @@ def read_run(path: Path) -> Run:
     return Run(path, manifest)
 
 
-def find_runs(folder: Path, finished_only: bool = False, so_far: Collection[str] = ()) -> list[Run]:
+def find_runs(folder: Path, finished_only: bool = False, so_far: bool = False) -> list[Run]:
     """All runs in or below a folder, in order of their paths.
 
     Args:
         folder: where to look.
-        finished_only: leave out those that were stopped, have failed, or are still running.
-        so_far: roles of which such runs are taken all the same, if they have not failed and have written metrics.
+        finished_only: leave out runs that were stopped, have failed, or are still running.
+        so_far: take those of them that have not failed and have written metrics, and leave out the others.
 
     Raises:
         PaircreditError: there is none, or one of them cannot be read.
@@ -149,18 +185,17 @@ def find_runs(folder: Path, finished_only: bool = False, so_far: Collection[str]
         )
     refuse_headless_runs(folder)
     found = [Run(path, read_manifest(path / MANIFEST)) for path in paths]
-    if finished_only:
-        found = [run for run in found if run.finished or _has_something_to_tell(run, so_far)]
+    if finished_only or so_far:
+        found = [run for run in found if run.finished or (so_far and _has_metrics(run))]
     if not found:
         shown = ", or has metrics that can be shown" if so_far else ""
         raise PaircreditError(f"Of {len(paths)} runs in {folder} none is finished{shown}.")
-    return [run if run.finished or _has_something_to_tell(run, so_far) else read_run(run.path) for run in found]
+    return [run if run.finished or so_far else read_run(run.path) for run in found]
 
 
-def _has_something_to_tell(run: Run, roles: Collection[str]) -> bool:
-    """Whether an unfinished run is of one of these roles, has not failed, and has written metrics."""
-    role, status = run.spec.get("tags", {}).get("role"), run.manifest["status"]
-    return role in roles and status != "failed" and (run.path / METRICS).exists() and bool(run.checked(METRICS))
+def _has_metrics(run: Run) -> bool:
+    """Whether an unfinished run has not failed and has written metrics."""
+    return run.manifest["status"] != "failed" and (run.path / METRICS).exists() and bool(run.checked(METRICS))
 
 
 def refuse_headless_runs(folder: Path) -> None:

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.analysis.bsuite_results import RANDOM_PLAY
 from paircredit.envs import Vector, environment_config, make_environment
 from paircredit.envs.bsuite import (
     DOMAINS,
@@ -23,6 +22,7 @@ from paircredit.envs.bsuite import (
     bsuite_config,
     domain_sweep,
 )
+from paircredit.studies.bsuite.curves import RANDOM_PLAY
 from paircredit.training import collect_episodes, stack_members
 from tests.envs.bsuite.balance import balance
 from tests.envs.players import Player

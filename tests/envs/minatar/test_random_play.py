@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.analysis.game_suites import MINATAR
 from paircredit.envs import make_environment
 from paircredit.envs.minatar import GAMES
+from paircredit.studies.games.curves import MINATAR
 
 ACTORS, MOST_STEPS = 512, 2_600
 """Only Freeway needs so many steps; nobody plays that long at random elsewhere."""

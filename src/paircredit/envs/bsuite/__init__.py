@@ -8,7 +8,7 @@ episode is drawn at its beginning: `start` takes the draws explicitly, `reset` d
 from paircredit.envs.bsuite.cartpole import Cartpole, CartpoleConfig, CartpoleState
 from paircredit.envs.bsuite.catch import Catch, CatchChance, CatchConfig, CatchState
 from paircredit.envs.bsuite.discounting_chain import DiscountingChain, DiscountingChainConfig, DiscountingChainState
-from paircredit.envs.bsuite.sweep import DOMAINS, SWEEP, bsuite_config, domain_sweep, logged_episodes
+from paircredit.envs.bsuite.sweep import DOMAINS, SWEEP, bsuite_config, domain_sweep
 from paircredit.envs.bsuite.umbrella import UmbrellaChain, UmbrellaChainConfig, UmbrellaChance, UmbrellaState
 
 __all__ = [
@@ -30,5 +30,4 @@ __all__ = [
     "UmbrellaState",
     "bsuite_config",
     "domain_sweep",
-    "logged_episodes",
 ]

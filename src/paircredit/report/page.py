@@ -1,0 +1,165 @@
+"""The report: one HTML file that holds everything it shows and asks the network for nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from paircredit.results.charts import to_svg
+from paircredit.results.exhibits import Verdict
+from paircredit.runs.read import Run
+from paircredit.studies import STUDIES
+
+
+def build_report(runs: Sequence[Run], verdicts: Sequence[Verdict]) -> str:
+    """The report as HTML.
+
+    The same runs and verdicts give the same text.
+
+    Args:
+        runs: what figures, tables and provenance are of.
+        verdicts: what became of the paper's claims.
+
+    Raises:
+        PaircreditError: a run is damaged.
+    """
+    figures, missing, tables = [], [], []
+    for study in STUDIES:
+        for exhibit in study.figures:
+            figure = exhibit.make(runs)
+            if figure is None:
+                missing.append(exhibit.title)
+            else:
+                figures.append((exhibit, inline_svg(to_svg(figure), exhibit.name, exhibit.title)))
+        tables += [(exhibit, table) for exhibit in study.tables if (table := exhibit.make(runs)) is not None]
+    rows, versions = sources(runs)
+    return (
+        _template_environment()
+        .get_template("report.html.j2")
+        .render(
+            verdicts=verdicts,
+            counts=Counter(verdict.status for verdict in verdicts),
+            figures=figures,
+            missing=missing,
+            tables=tables,
+            sources=rows,
+            versions=versions,
+            days=first_and_last_day(runs) if runs else None,
+        )
+    )
+
+
+def _template_environment() -> Environment:
+    loader = PackageLoader("paircredit", "report")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+
+def inline_svg(svg: str, name: str, label: str) -> Markup:
+    """An SVG of matplotlib as an element of an HTML page.
+
+    Ids are global to a page, and so are style sheets: both are tied to this figure, and ids that nothing refers to are
+    left out. The size is left to the page.
+
+    Args:
+        svg: the file's content.
+        name: of the figure, unique in the page.
+        label: what screen readers say.
+    """
+    element = svg[svg.index("<svg") :]
+    element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
+    wanted = set(re.findall(r'href="#([^"]+)"', element)) | set(re.findall(r"url\(#([^)]+)\)", element))
+    element = re.sub(r'\sid="([^"]+)"', lambda found: f' id="{name}-{found[1]}"' if found[1] in wanted else "", element)
+    element = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', element)
+    element = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", element)
+    element = element.replace('<style type="text/css">*{', f'<style type="text/css">#{name}-svg *{{')
+    opening, rest = element.split(">", 1)
+    opening = re.sub(r'\s(?:width|height)="[^"]*"', "", opening)
+    return Markup(f'{opening} id="{name}-svg" role="img" aria-label="{escape(label)}">{rest}')
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A run as a row of the report.
+
+    Attributes:
+        name: of the run.
+        what: its method, or what kind of run it is.
+        seeds: of its members.
+        updates: how many, or None where nothing is trained.
+        seconds: it took, or None where it is not finished.
+        device: it ran on.
+        commit: it ran from.
+        versions: number of its set of versions, from 1.
+    """
+
+    name: str
+    what: str
+    seeds: str
+    updates: int | None
+    seconds: float | None
+    device: str
+    commit: str
+    versions: int
+
+
+def sources(runs: Sequence[Run]) -> tuple[list[Source], list[str]]:
+    """A row per run, and the distinct sets of versions that the rows count from 1."""
+    sets: list[str] = []
+    rows = []
+    for run in runs:
+        origin = run.manifest["provenance"]
+        versions = _versions(origin)
+        if versions not in sets:
+            sets.append(versions)
+        rows.append(
+            Source(
+                name=run.name,
+                what=run.spec.get("method", run.kind),
+                seeds=_seeds(run.spec),
+                updates=run.spec.get("updates"),
+                seconds=float(run.manifest["seconds"]) if run.finished else None,
+                device=_device(origin["device"]),
+                commit=origin["commit"],
+                versions=sets.index(versions) + 1,
+            )
+        )
+    return rows, sets
+
+
+def first_and_last_day(runs: Sequence[Run]) -> tuple[str, str]:
+    """The days on which the first and the last of the runs began."""
+    days = sorted(run.manifest["started"][:10] for run in runs)
+    return days[0], days[-1]
+
+
+def _seeds(spec: dict[str, Any]) -> str:
+    seeds = spec.get("seeds") or ([spec["seed"]] if "seed" in spec else [])
+    if not seeds:
+        return "–"
+    first, last = min(seeds), max(seeds)
+    if first == last:
+        text = str(first)
+    elif sorted(seeds) == list(range(first, last + 1)):
+        text = f"{first}–{last}"
+    else:
+        text = ", ".join(str(seed) for seed in seeds)
+    masks = spec.get("value_masks")
+    return f"{text}, for each of the masks {', '.join(str(mask) for mask in masks)}" if masks else text
+
+
+def _device(device: dict[str, Any]) -> str:
+    if device["platform"] == "cpu":
+        return f"CPU, {device['cpu_cores']} cores, {device['machine']}"
+    return f"{device['count']} × {device['kind']}"
+
+
+def _versions(origin: dict[str, Any]) -> str:
+    """With the whole commit, which is too long for a row."""
+    packages = {"paircredit": origin["paircredit"], "Python": origin["python"], **origin["versions"]}
+    return ", ".join(f"{name} {version}" for name, version in packages.items()) + f"; commit {origin['commit']}"

@@ -1,0 +1,327 @@
+"""How all figures look, what their charts are made of, and how they become files.
+
+One colour and one marker per method, sizes that stay readable on paper and on screen. Matplotlib is imported when
+something is drawn: whoever only trains need not have it.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
+
+import numpy as np
+
+from paircredit.results.intervals import Interval, mean_band
+from paircredit.results.names import title
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Look(NamedTuple):
+    """How a method is drawn: colour, marker, and keywords of its curves."""
+
+    colour: str
+    marker: str
+    line: dict[str, Any]
+
+
+def _look(colour: str, marker: str, width: float, *dashes: float | int) -> Look:
+    return Look(colour, marker, {"linestyle": (0, dashes) if dashes else "-", "linewidth": width})
+
+
+LOOKS = {
+    "regular": _look("#4d4d4d", "o", 2.4),
+    "a2c": _look("#4d4d4d", "o", 2.4),
+    "h-pwr": _look("#d55e00", "s", 1.9, 5, 3),
+    "meta-pwr": _look("#0072b2", "^", 2.1, 1, 1.5),
+    "meta-pwtd": _look("#009e73", "D", 1.6),
+    "meta-lambda": _look("#8c6d31", "v", 1.7, 7, 2),
+    "rgm": _look("#cc79a7", "P", 1.7, 3, 1, 1, 1),
+    "a2c-rr": _look("#e69f00", "X", 1.7, 4, 1.5),
+    "tvt": _look("#7a5195", "<", 1.7, 6, 1, 1, 1, 1, 1),
+    "synthetic-returns": _look("#56b4e9", ">", 1.7, 2, 1),
+}
+"""By labels of runs. Colours are of the Okabe–Ito palette, which colour-blind people can tell apart; dashes differ, so
+that curves on top of each other can all be seen. A2C is what the regular return is in the evaluation of the DAG."""
+COLOURS = {label: look.colour for label, look in LOOKS.items()}
+_SPARE_COLOURS = ("#a50026", "#1b7837", "#f768a1", "#01665e")
+_SPARE_MARKERS = ("p", "h", "d", "*")
+_SPARE_DASHES = ((0, (9, 3)), (0, (8, 2, 2, 2)), (0, (3, 2)), (0, (1, 2)))
+"""For methods that have no colour of their own."""
+QUIET = "#8a8a8a"
+"""For lines that help reading and for what belongs to no method of the evaluation."""
+
+_STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 11,
+    "axes.titlesize": 12,
+    "axes.titlelocation": "left",
+    "axes.labelsize": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "grid.color": "#e2e2e2",
+    "grid.linewidth": 0.8,
+    "xtick.labelsize": 10,
+    "ytick.labelsize": 10,
+    "legend.fontsize": 10,
+    "legend.frameon": False,
+}
+
+DOTS_PER_INCH = 150
+_DETERMINISTIC: dict[Any, Any] = {"svg.hashsalt": "paircredit", "svg.fonttype": "path", "image.composite_image": False}
+_NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
+_TICKS = (
+    (12.0, (1, 2, 5)),
+    (3.0, (1, 1.5, 2, 3, 4, 5, 6, 8)),
+    (0.0, (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9)),
+)
+"""Ticks of logarithmic axes within a power of ten, by the factor that the axis spans at least."""
+
+
+def styled(draw: Callable[P, R]) -> Callable[P, R]:
+    """Decorates a function that draws: the style holds inside of it and leaves other figures of the program alone."""
+
+    @functools.wraps(draw)
+    def drawn(*arguments: P.args, **more: P.kwargs) -> R:
+        from matplotlib import rc_context
+
+        with rc_context(_STYLE):
+            return draw(*arguments, **more)
+
+    return drawn
+
+
+def to_svg(figure: Figure) -> str:
+    """The figure as SVG, with outlines instead of fonts and without a date: the same figure gives the same file."""
+    from matplotlib import rc_context
+
+    buffer = io.StringIO()
+    with rc_context(_DETERMINISTIC):
+        figure.savefig(buffer, format="svg", metadata=_NO_METADATA)
+    return buffer.getvalue()
+
+
+def to_png(figure: Figure) -> bytes:
+    """The figure as PNG."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def looks(labels: Sequence[str]) -> dict[str, Look]:
+    """The look of each method; those that have none of their own get the spare ones, in order.
+
+    Args:
+        labels: of all methods in the runs, so that every figure of them comes to the same colours.
+    """
+    found = {label: LOOKS[label] for label in labels if label in LOOKS}
+    for number, label in enumerate(label for label in labels if label not in LOOKS):
+        rounds, place = divmod(number, len(_SPARE_COLOURS))
+        dashes = _SPARE_DASHES[(place + rounds) % len(_SPARE_DASHES)]  # in every round another one for a colour
+        found[label] = Look(_SPARE_COLOURS[place], _SPARE_MARKERS[place], {"linestyle": dashes, "linewidth": 1.7})
+    return found
+
+
+def legend_above(figure: Figure, last: str | None = None) -> None:
+    """One legend for all panels, above them, in as many lines as it needs.
+
+    Args:
+        figure: what its panels have names for goes into the legend, each name once.
+        last: a name that comes last.
+    """
+    pairs = [pair for axes in figure.axes for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
+    named = {name: handle for handle, name in pairs}
+    names = sorted(named, key=lambda name: name == last)
+    columns = next((n for n in range(len(names), 1, -1) if _legend_width(names, n) <= figure.get_figwidth()), 1)
+    lines = math.ceil(len(names) / columns)
+    columns = math.ceil(len(names) / lines)  # no more of them than these lines need
+    figure.legend([named[name] for name in names], names, loc="outside upper center", ncols=columns, handlelength=2.4)
+
+
+def _legend_width(names: Sequence[str], columns: int) -> float:
+    """Inches that a legend takes: line, gaps, and the letters of the longest name in every column."""
+    split = np.array_split(np.array(names), columns)
+    return sum(0.85 + 0.085 * max(len(name) for name in column) for column in split)
+
+
+def short(number: float) -> str:
+    """A number for an axis with little room."""
+    text = (
+        f"{number / 1e6:g} M" if abs(number) >= 1e6 else f"{number / 1e3:g} k" if abs(number) >= 1e4 else f"{number:g}"
+    )
+    return text.replace("-", "−")
+
+
+class Line(NamedTuple):
+    """A curve of a panel: mean and band over the members of one method.
+
+    Attributes:
+        label: of the method.
+        x: [P].
+        values: [N, P].
+        groups: members among which the bootstrap draws, each a mask [N]; none: all of them together.
+    """
+
+    label: str
+    x: np.ndarray
+    values: np.ndarray
+    groups: Sequence[np.ndarray] = ()
+
+
+class Panel(NamedTuple):
+    """Curves that share axes.
+
+    Attributes:
+        title: above them.
+        lines: what is drawn.
+        reference: height of the dashed line, such as random play, and what it is called.
+        place: what the panel is of, for whoever finishes its axes.
+    """
+
+    title: str
+    lines: Sequence[Line]
+    reference: tuple[float, str] | None = None
+    place: Any = None
+
+
+def grid(count: int, columns: int, size: tuple[float, float], **share: Any) -> tuple[Figure, list[Axes]]:
+    """A figure with so many panels in rows of so many columns.
+
+    Args:
+        count: how many panels are needed; the rest of the last row is not shown.
+        columns: of a row.
+        size: of the figure in inches.
+        share: which axes the panels share.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    panels = list(figure.subplots(math.ceil(count / columns), columns, squeeze=False, **share).flat)
+    for axes in panels[count:]:
+        axes.set_visible(False)
+    return figure, panels[:count]
+
+
+def lines(axes: Axes, panel: Panel, look: Mapping[str, Look]) -> None:
+    """Mean and 95 % band of every line of a panel, its dashed line and its title."""
+    for line in panel.lines:
+        own = look[line.label]
+        low, high = (
+            mean_band(*(line.values[members] for members in line.groups)) if line.groups else mean_band(line.values)
+        )
+        axes.fill_between(line.x, low, high, color=own.colour, alpha=0.2, linewidth=0)
+        shown = line.values[np.any(line.groups, axis=0)] if line.groups else line.values
+        axes.plot(line.x, shown.mean(axis=0), color=own.colour, label=title(line.label), **own.line)
+    if panel.reference is not None:
+        height, name = panel.reference
+        axes.axhline(height, color=QUIET, linewidth=1.1, linestyle="--", zorder=1, label=name)
+    axes.set_title(panel.title, fontsize=11)
+    axes.grid()
+
+
+def ticks(axis: Axis, most: int, form: str | Callable[[float], str] | None = None, *, whole: bool = False) -> None:
+    """At most so many round ticks on an axis.
+
+    Args:
+        axis: which.
+        most: how many.
+        form: of their numbers; left out, what is usual.
+        whole: numbers without a fraction only.
+    """
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(most, integer=whole))
+    if form is not None:
+        axis.set_major_formatter(form if isinstance(form, str) else FuncFormatter(lambda x, _: form(x)))
+
+
+def only_ticks(axis: Axis, places: Sequence[float] | None, form: str = "{x:g}") -> None:
+    """Ticks in these places and no others; without places, no small ones beside the usual."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    axis.set_minor_locator(NullLocator())
+    if places is not None:
+        axis.set_major_locator(FixedLocator(list(places)))
+        axis.set_major_formatter(form)
+
+
+def draw_members(axes: Axes, place: float, members: np.ndarray, interval: Interval, look: Look, name: str) -> None:
+    """One line of a chart whose x axis measures: dots for members, a bar for the interval, a marker for the median.
+
+    Args:
+        axes: where.
+        place: y.
+        members: x of each.
+        interval: of their median (or mean).
+        look: of the method.
+        name: for the legend.
+    """
+    axes.plot([interval.low, interval.high], [place, place], color=look.colour, linewidth=7, alpha=0.3, zorder=2)
+    axes.lines[-1].set_solid_capstyle("butt")
+    axes.plot(members, np.full(len(members), place), "o", color=look.colour, alpha=0.5, markersize=2.6, mew=0, zorder=3)
+    axes.plot(
+        [interval.estimate],
+        [place],
+        look.marker,
+        color=look.colour,
+        markersize=6,
+        markeredgecolor="white",
+        markeredgewidth=0.7,
+        label=name,
+        zorder=4,
+        clip_on=False,
+    )
+
+
+def moved(interval: Interval, never: float) -> Interval:
+    """The interval with its infinite parts at `never`."""
+    return Interval(*(value if np.isfinite(value) else never for value in interval))
+
+
+def logarithmic(axes: Axes, times: Sequence[float], never: float | None, *, upright: bool = False) -> None:
+    """A logarithmic axis from the earliest time on, with round ticks; never is a dotted line at its end.
+
+    Args:
+        axes: where.
+        times: that are shown, in all; those that are infinite do not count.
+        never: where they stand, or None where there are none.
+        upright: whether times are measured by the y axis.
+    """
+    finite = [time for time in times if np.isfinite(time)] or [1.0 if never is None else never / 2]
+    earliest, latest = min(finite), max(finite)
+    low, high = earliest / 1.2, latest * 1.2 if never is None else never * 1.2
+    factors = next(factors for span, factors in _TICKS if high / low > span)
+    ticks = [factor * 10.0**power for power in range(-4, 4) for factor in factors]
+    (axes.set_yscale if upright else axes.set_xscale)("log")
+    (axes.set_ylim if upright else axes.set_xlim)(low, high)
+    shown = [tick for tick in ticks if low <= tick <= max(latest * 1.02, high / 1.6)]
+    only_ticks(axes.yaxis if upright else axes.xaxis, shown)
+    if never is not None:
+        (axes.axhline if upright else axes.axvline)(never, color=QUIET, linewidth=0.9, linestyle=":", zorder=1)
+        axes.annotate(
+            "not reached",
+            (1, never) if upright else (never, 1),
+            xycoords=axes.get_yaxis_transform() if upright else axes.get_xaxis_transform(),
+            xytext=(3, 0) if upright else (0, 3),
+            textcoords="offset points",
+            fontsize=9,
+            ha="left" if upright else "center",
+            va="center" if upright else "bottom",
+            color="#555555",
+        )
+
+
+def never_place(trained: Sequence[float], times: Sequence[float]) -> tuple[float, float | None]:
+    """Where those stand that never got there: a bit behind the longest training; and None if there are none."""
+    place = 1.2 * max(trained)
+    return place, None if np.isfinite(times).all() else place

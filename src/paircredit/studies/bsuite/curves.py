@@ -1,0 +1,158 @@
+"""What figures, claims and exports want to know about the runs of the bsuite experiment: regrets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from paircredit.envs.bsuite import DOMAINS, bsuite_config
+from paircredit.envs.bsuite.discounting_chain import PAYDAYS, DiscountingChainConfig
+from paircredit.results.curves import Curve, curves
+from paircredit.results.intervals import Interval, bootstrap
+from paircredit.results.names import in_order, runs_of
+from paircredit.runs.read import Run
+from paircredit.studies.bsuite.runs import ROLE
+
+PAPER: dict[str, dict[str, int]] = {
+    "catch": {"a2c": 5975, "a2c-rr": 5950, "rgm": 7849, "meta-pwtd": 6096, "meta-pwr": 5967},
+    "catch_noise": {"a2c": 42221, "a2c-rr": 42295, "rgm": 48268, "meta-pwtd": 41106, "meta-pwr": 43076},
+    "catch_scale": {"a2c": 56800, "a2c-rr": 57033, "rgm": 54421, "meta-pwtd": 48199, "meta-pwr": 49361},
+    "umbrella_length": {"a2c": 38050, "a2c-rr": 38083, "rgm": 40397, "meta-pwtd": 37973, "meta-pwr": 38168},
+    "umbrella_distract": {"a2c": 37524, "a2c-rr": 37433, "rgm": 40159, "meta-pwtd": 37226, "meta-pwr": 36554},
+    "cartpole": {"a2c": 76874, "a2c-rr": 71506, "rgm": 119102, "meta-pwtd": 65945, "meta-pwr": 61752},
+    "discounting_chain": {"a2c": 3554, "a2c-rr": 3548, "rgm": 2444, "meta-pwtd": 1040, "meta-pwr": 161},
+}
+"""Total regrets of the paper's table, after `PAPER_EPISODES`."""
+PAPER_EPISODES = {domain: 50_000 if domain == "cartpole" else 100_000 for domain in PAPER}
+OTHER_SCALE = ("cartpole",)
+"""Where the paper's numbers cannot be bsuite's total regret (docs/reproduction.md): only ratios are compared."""
+RANDOM_PLAY = {
+    "catch": 1.6,
+    "catch_noise": 1.6,
+    "catch_scale": 1.6,
+    "umbrella_length": 1.0,
+    "umbrella_distract": 1.0,
+    "cartpole": 920.4,
+    "discounting_chain": 0.08,
+}
+"""What an episode of random play costs; exact but for cartpole, which was measured."""
+_VARIES = {
+    "catch_noise": ("noise", "noise_scale"),
+    "catch_scale": ("scale", "reward_scale"),
+    "umbrella_length": ("length", "length"),
+    "umbrella_distract": ("distractors", "distractors"),
+}
+"""What tells the variants of a domain apart, in words and as a setting."""
+
+
+class Setting(NamedTuple):
+    """What several variants of a domain have in common that are alike but for the seed.
+
+    Attributes:
+        value: what varies in the domain, or 0.
+        text: for readers.
+    """
+
+    value: float
+    text: str
+
+
+def setting_of(bsuite_id: str) -> Setting:
+    """What a variant is, whatever its number."""
+    config = bsuite_config(bsuite_id)
+    domain = bsuite_id.partition("/")[0]
+    if isinstance(config, DiscountingChainConfig):
+        payday = PAYDAYS[config.mapping_seed % len(PAYDAYS)]
+        return Setting(payday, f"bonus after {payday} step{'s' * (payday > 1)}")
+    if domain not in _VARIES:
+        return Setting(0, "")
+    word, name = _VARIES[domain]
+    value = getattr(config, name)
+    return Setting(value, f"{word} {value:g}")
+
+
+def all_regrets(runs: Sequence[Run]) -> list[Curve]:
+    """The curves of all runs of the experiment, by domain and method in the order in which they are shown.
+
+    A point is the mean over the episodes between two edges, so that nothing that was paid is missing in the sum.
+    """
+
+    def who(run: Run, _: tuple[object, ...]) -> tuple[str, tuple[()]]:
+        return run.spec["tags"]["domain"], ()
+
+    found = curves(runs, ROLE, who, where="on bsuite's {}".format)
+    domains, labels = list(DOMAINS), method_labels(runs)
+    return sorted(found, key=lambda curve: (domains.index(curve.place), labels.index(curve.label)))
+
+
+def by_domain(runs: Sequence[Run]) -> dict[str, dict[str, Curve]]:
+    """The same, by domain and then by method."""
+    result: dict[str, dict[str, Curve]] = {}
+    for curve in all_regrets(runs):
+        result.setdefault(curve.place, {})[curve.label] = curve
+    return result
+
+
+def method_labels(runs: Sequence[Run]) -> list[str]:
+    """The methods of all bsuite runs, in the order in which they are shown."""
+    return in_order({run.spec["tags"]["label"] for run in runs_of(runs, ROLE)})
+
+
+def episodes(curve: Curve) -> int:
+    """How long every member was trained."""
+    return int(curve.edges["episodes"][-1])
+
+
+def totals(curve: Curve) -> np.ndarray:
+    """The total regret of every member, [N]."""
+    return np.asarray(curve.values["regret"] @ np.diff(curve.edges["episodes"]))
+
+
+def settings(curve: Curve) -> list[Setting]:
+    """Those that the members have, in order."""
+    return sorted({setting_of(name) for name in curve.marks["bsuite_id"].tolist()})
+
+
+def members(curve: Curve, setting: Setting) -> np.ndarray:
+    """Which members have a setting, [N]."""
+    return np.array([setting_of(name) == setting for name in curve.marks["bsuite_id"].tolist()])
+
+
+def groups(curve: Curve) -> list[np.ndarray]:
+    """The total regrets, by setting."""
+    own = totals(curve)
+    return [own[members(curve, setting)] for setting in settings(curve)]
+
+
+def total_regret(curve: Curve) -> Interval:
+    """The mean over all members, as the paper has it.
+
+    The bootstrap draws members of each setting separately: settings are what the domain is, chance is in the seeds.
+    """
+    return bootstrap(groups(curve), _mean_of_all)
+
+
+def mean_total(curve: Curve) -> float:
+    """The same without the interval, which takes its time."""
+    return float(_mean_of_all(*groups(curve)))
+
+
+def regret_difference(first: Curve, second: Curve) -> Interval:
+    """The first method's mean total regret minus the second's; settings are drawn separately."""
+    ours, others = groups(first), groups(second)
+
+    def difference(*drawn: np.ndarray) -> np.ndarray:
+        return np.asarray(_mean_of_all(*drawn[: len(ours)]) - _mean_of_all(*drawn[len(ours) :]))
+
+    return bootstrap([*ours, *others], difference)
+
+
+def as_long_as_the_papers(curve: Curve) -> bool:
+    """Whether total regrets can be held against the paper's."""
+    return episodes(curve) == PAPER_EPISODES[curve.place]
+
+
+def _mean_of_all(*groups: np.ndarray) -> np.ndarray:
+    return np.asarray(np.concatenate(groups, axis=-1).mean(axis=-1))

@@ -1,0 +1,208 @@
+"""The paper's claims about the DAG."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from paircredit.envs.dag import layers
+from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status
+from paircredit.results.intervals import Interval, mean_interval, median_difference, median_ratio
+from paircredit.results.names import runs_of, title
+from paircredit.runs.read import Run
+from paircredit.studies.dag.curves import (
+    SHARE_OF_BEST,
+    PairSets,
+    best_return,
+    by_table,
+    episodes,
+    evaluation_times,
+    evaluations,
+    finished_run,
+    greedy_returns,
+    mean_weight,
+    next_transition,
+    pair_sets,
+    reset_depths,
+)
+from paircredit.studies.dag.runs import EPISODES_PER_UPDATE, EVALUATION, MASKED, RESET
+
+START_WEIGHT = 0.5
+START_TOLERANCE = 0.01
+"""Weights start within ±0.0025 of ½; within this of ½ they have not moved."""
+FULL_EPISODES = 10_000
+
+
+def _reset_weights(runs: Sequence[Run], label: str) -> dict[int, np.ndarray]:
+    found = {depth: finished_run(runs, RESET, depth, label) for depth in reset_depths(runs)}
+    return {depth: run.arrays()["weights"] for depth, run in found.items() if run is not None}
+
+
+def _meta_pwr_weights(runs: Sequence[Run]) -> tuple[Status, str]:
+    tables = _reset_weights(runs, "meta-pwr")
+    if not tables:
+        return "not judged", "There are no reset runs of Meta-PWR."
+    good, parts = True, []
+    for depth, weights in tables.items():
+        pairs = pair_sets(depth)
+        ones, zeros = _interval(weights, pairs.credited), _interval(weights, pairs.uncredited)
+        good &= ones.low > START_WEIGHT and zeros.high < START_WEIGHT
+        parts.append(f"depth {depth}: {ones.text('.2f')} where handcrafted is 1, {zeros.text('.2f')} where it is 0")
+    return "holds" if good else "fails", "Mean weight " + "; ".join(parts) + " (start: 0.50)."
+
+
+def _interval(weights: np.ndarray, pairs: np.ndarray) -> Interval:
+    return mean_interval(mean_weight(weights, pairs))
+
+
+def _episodes_to_learn(runs: Sequence[Run]) -> tuple[Status, str]:
+    labels = ("regular", "h-pwr", "meta-pwr")
+    by_depth: dict[int, dict[str, np.ndarray]] = {}
+    for curve in evaluations(runs):
+        if curve.label in labels:
+            by_depth.setdefault(curve.place, {})[curve.label] = by_table(curve, evaluation_times(curve))
+    times = {depth: by_label for depth, by_label in by_depth.items() if len(by_label) == len(labels)}
+    if len(times) < 2:
+        return "not judged", "Evaluation runs of all methods at two depths or more are needed."
+    if any(np.isinf(x).any() for by_label in times.values() for x in by_label.values()):
+        return "not judged", "Some members never reached 95 % of the best return; train longer."
+    if min(x.size for by_label in times.values() for x in by_label.values()) < LEAST_SEEDS:
+        return "not judged", f"Fewer than {LEAST_SEEDS} members per method; use more seeds."
+    parts, contradicted, supported = [], False, True
+    for depth, by_label in times.items():
+        meta_minus_hand = median_difference(by_label["meta-pwr"], by_label["h-pwr"])
+        hand_minus_regular = median_difference(by_label["h-pwr"], by_label["regular"])
+        contradicted |= meta_minus_hand.low > 0 or hand_minus_regular.low > 0
+        if depth == max(times):
+            supported = meta_minus_hand.estimate <= 0 and hand_minus_regular.high < 0
+        tie = "" if hand_minus_regular.high < 0 else " (handcrafted and regular tie)"
+        medians = ", ".join(f"{title(label)} {np.median(by_label[label]):.0f}" for label in labels)
+        parts.append(f"depth {depth}: {medians}{tie}")
+    ratios = [median_ratio(by_label["regular"], by_label["meta-pwr"]) for by_label in times.values()]
+    grows = all(later.estimate > earlier.estimate for earlier, later in itertools.pairwise(ratios))
+    text = "; ".join(parts) + "; regular/Meta-PWR " + " → ".join(ratio.text(".2f") for ratio in ratios) + "."
+    good = grows and supported and not contradicted
+    return "holds" if good else "fails", "Median episodes to 95 %: " + text
+
+
+def _meta_pwtd_weights(runs: Sequence[Run]) -> tuple[Status, str]:
+    tables = _reset_weights(runs, "meta-pwtd")
+    rewards = _reset_weights(runs, "meta-pwr")
+    if not tables:
+        return "not judged", "There are no reset runs of Meta-PWTD."
+    good, parts = True, []
+    for depth, weights in tables.items():
+        next_step = next_transition(depth)
+        own = _interval(weights, next_step)
+        text = f"depth {depth}: {own.text('.2f')} on the transition an action makes"
+        good &= own.low > START_WEIGHT
+        if depth in rewards:
+            text += f" (Meta-PWR: {mean_weight(rewards[depth], next_step).mean():.2f})"
+        pairs = pair_sets(depth)
+        text += (
+            f", {_interval(weights, pairs.first_phase).text('.2f')} on all of the first phase, "
+            f"{_interval(weights, pairs.second_phase).text('.2f')} on the second"
+        )
+        parts.append(text)
+    return "holds" if good else "fails", "Mean Meta-PWTD weight, " + "; ".join(parts) + "."
+
+
+def _masked_values(runs: Sequence[Run]) -> tuple[Status, str]:
+    run = finished_run(runs, MASKED)
+    if run is None:
+        return "not judged", "There is no run of the masked-value probe."
+    depth = run.spec["tags"]["depth"]
+    arrays, pairs, layer = run.arrays(), pair_sets(depth), layers(depth)
+    by_mask = {int(mask): arrays["weights"][arrays["label_mask"] == mask] for mask in np.unique(arrays["label_mask"])}
+    middle = depth // 2
+    before = pairs.reachable & (layer <= middle)[None, :]
+    good, parts = True, []
+    for mask in (0, middle):
+        if mask in by_mask:
+            moved = _moved(by_mask[mask], pairs.second_phase)
+            good &= moved <= START_TOLERANCE
+            parts.append(f"mask {mask}: behind the middle layer the weights moved by at most {moved:.3f}")
+    if middle in by_mask:
+        moved = _moved(by_mask[middle], before)
+        good &= moved <= START_TOLERANCE
+        parts.append(f"mask {middle}: before the middle layer by at most {moved:.3f}")
+    if depth in by_mask:
+        good &= _looks_like_rewards(by_mask[depth], pairs, parts, depth)
+    reference = finished_run(runs, RESET, depth, "meta-pwr")
+    if reference is not None and depth in by_mask:
+        ours = by_mask[depth].mean(axis=0)[pairs.second_phase]
+        theirs = reference.arrays()["weights"].mean(axis=0)[pairs.second_phase]
+        correlation = float(np.corrcoef(ours, theirs)[0, 1])
+        good &= correlation > 0.9
+        parts.append(f"mask {depth}: correlation with the weights of Meta-PWR {correlation:.3f}")
+    return "holds" if good else "fails", "Weights, " + "; ".join(parts) + "."
+
+
+def _moved(weights: np.ndarray, pairs: np.ndarray) -> float:
+    return float(np.abs(weights[:, pairs] - START_WEIGHT).max())
+
+
+def _looks_like_rewards(weights: np.ndarray, pairs: PairSets, parts: list[str], mask: int) -> bool:
+    ones, zeros = _interval(weights, pairs.credited), _interval(weights, pairs.uncredited)
+    parts.append(f"mask {mask}: {ones.text('.2f')} where handcrafted is 1, {zeros.text('.2f')} where it is 0")
+    return ones.low > START_WEIGHT and zeros.high < START_WEIGHT
+
+
+def _optimum(runs: Sequence[Run]) -> tuple[Status, str]:
+    """The best action is the likeliest one in every state met, and the policy is above the paper's 95 % mark."""
+    expected, greedy = {}, {}
+    for run in runs_of(runs, EVALUATION):
+        if run.spec["updates"] * EPISODES_PER_UPDATE < FULL_EPISODES:
+            continue
+        for curve in evaluations([run]):
+            best, within = best_return(curve.place), episodes(curve) <= FULL_EPISODES
+            expected[run.name] = curve.values["expected_return"][:, within].max(axis=1) / best
+            greedy[run.name] = greedy_returns(run) / best
+    if not expected:
+        return "not judged", f"No method was trained for {FULL_EPISODES:,} episodes."
+    worst = min(expected, key=lambda name: float(expected[name].min()))
+    lowest = float(expected[worst].min())
+    members = sum(len(x) for x in expected.values())
+    optimal = sum(int((x > 1 - 1e-6).sum()) for x in greedy.values())
+    return "holds" if lowest >= SHARE_OF_BEST and optimal == members else "fails", (
+        f"In {optimal} of {members} members of {len(expected)} runs the most likely actions are optimal after "
+        f"{FULL_EPISODES:,} episodes; the lowest expected return reached is {100 * lowest:.1f} % of the best ({worst})."
+    )
+
+
+CLAIMS = (
+    Claim(
+        "D1",
+        "Meta-PWR raises weights where the handcrafted weight is 1 and lowers them where it is 0.",
+        "Learned Pairwise Weights, weight visualisation",
+        _meta_pwr_weights,
+    ),
+    Claim(
+        "D2",
+        "Learned weights need no more episodes to 95 % of the best return than handcrafted ones, these fewer than the "
+        "regular return, and the gap grows with the depth.",
+        "Learned Pairwise Weights, evaluation",
+        _episodes_to_learn,
+    ),
+    Claim(
+        "D3",
+        "Meta-PWTD places high weight on transitions of the first phase, which pay nothing.",
+        "Learned Pairwise Weights, weight visualisation",
+        _meta_pwtd_weights,
+    ),
+    Claim(
+        "D4",
+        "With the optimal value function masked to depth 0 or 4 no weight goes behind the middle layer; masked to "
+        "depth 4 everything before it stays at its start; masked to depth 8 the weights look like those of Meta-PWR.",
+        "Appendix, TD-error weights with different value functions",
+        _masked_values,
+    ),
+    Claim(
+        "D5",
+        "Every method reaches the optimum within 10,000 episodes.",
+        "Appendix, DAG learning curves",
+        _optimum,
+    ),
+)

@@ -1,0 +1,119 @@
+"""How the gradient estimates of each advantage estimator lie around the exact policy gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from paircredit.errors import PaircreditError
+from paircredit.results.charts import COLOURS, QUIET, only_ticks, styled
+from paircredit.results.curves import rows
+from paircredit.results.tables import Table, column, table
+from paircredit.runs.read import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+_COLOUR_OF = {
+    "Monte Carlo": COLOURS["regular"],
+    "PWR, handcrafted weights": COLOURS["h-pwr"],
+    "PWR, learned weights": COLOURS["meta-pwr"],
+    "PWTD, learned weights": COLOURS["meta-pwtd"],
+}
+_LABELS = ("signal-to-noise ratio", "cosine with the exact gradient", "relative bias (low is good)")
+_SNR_TICKS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
+
+
+@styled
+def draw(runs: Sequence[Run]) -> Figure | None:
+    """A row of panels per policy: signal-to-noise ratio, cosine with the exact gradient, relative bias."""
+    found = _rows(runs)
+    if not found:
+        return None
+    preferences = sorted({row["preference"] for row in found})
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 0.9 + 2.6 * len(preferences)), layout="constrained")
+    panels = figure.subplots(len(preferences), 3, squeeze=False, sharex="col", sharey=True)
+    for line, preference in zip(panels, preferences, strict=True):
+        own = [row for row in found if row["preference"] == preference]
+        for axes, quantity in zip(line, ("snr", "cosine", "relative_bias"), strict=True):
+            _draw_dots(axes, own, quantity)
+        line[0].set_title(policy_name(preference))
+    for axes, label in zip(panels[-1], _LABELS, strict=True):
+        axes.set_xlabel(label)
+    _scale(panels[-1], [row["snr"] for row in found])
+    figure.legend(handles=_legend(), loc="outside upper center", ncols=2)
+    return figure
+
+
+def quality_table(runs: Sequence[Run]) -> Table | None:
+    """A row per policy, baseline and estimator."""
+    return table(
+        _rows(runs),
+        column("preference", "logit of the best action", lambda row: row["preference"], "g"),
+        column("values", "values of the baseline", lambda row: row["values"]),
+        column("estimator", "estimator", lambda row: row["estimator"]),
+        column("snr", "signal-to-noise ratio", lambda row: row["snr"], ".2f"),
+        column("cosine", "cosine", lambda row: row["cosine"], ".3f"),
+        column("variance", "variance / |g|²", lambda row: row["variance"], ".3f"),
+        column("relative_bias", "bias / |g|", lambda row: row["relative_bias"], ".3f"),
+        column("bias_noise", "bias / |g| by chance", lambda row: row["bias_noise"], ".3f"),
+    )
+
+
+def policy_name(preference: float) -> str:
+    """What a policy is called whose best actions have this logit."""
+    return "uniform policy" if preference == 0 else f"policy with logit {preference:g} for the best action"
+
+
+def _rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    found = [run for run in runs if run.kind == "credit"]
+    if len(found) > 1:
+        raise PaircreditError(
+            f"Both {found[0].path} and {found[1].path} compare estimators; name a folder with only one of them."
+        )
+    return rows(found, "credit")
+
+
+def _draw_dots(axes: Axes, rows: list[dict[str, Any]], quantity: str) -> None:
+    estimators = list(dict.fromkeys(row["estimator"] for row in rows))
+    for row in rows:
+        exact = row["values"] == "exact"
+        colour = _COLOUR_OF.get(row["estimator"], QUIET)
+        axes.plot(
+            [row[quantity]],
+            [estimators.index(row["estimator"]) + (-0.13 if exact else 0.13)],
+            "o",
+            markersize=7,
+            markeredgewidth=1.6,
+            markeredgecolor=colour,
+            markerfacecolor=colour if exact else "white",
+        )
+    axes.set_yticks(range(len(estimators)), estimators)
+    axes.set_ylim(len(estimators) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="both")
+
+
+def _scale(panels: np.ndarray, snr: list[float]) -> None:
+    ratio, cosine, bias = panels
+    ratio.set_xscale("log")
+    ratio.set_xlim(min(snr) / 1.3, max(snr) * 1.3)
+    only_ticks(ratio.xaxis, _SNR_TICKS)
+    cosine.set_xlim(min(0.0, cosine.get_xlim()[0]), 1.03)
+    bias.set_xlim(left=-0.03)
+
+
+def _legend() -> list[Line2D]:
+    from matplotlib.lines import Line2D
+
+    kinds = (("exact values of the policy", QUIET), ("values of zero, as at the start of learning", "white"))
+    return [
+        Line2D([], [], marker="o", linestyle="", markersize=7, mew=1.6, mec=QUIET, mfc=fill, label=label)
+        for label, fill in kinds
+    ]

@@ -1,0 +1,136 @@
+"""What is run on Atari's 49 games and MinAtar's five: a run per method and game, all seeds in it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from paircredit.envs import minatar as small_atari
+from paircredit.envs.atari import GAMES
+from paircredit.envs.registry import environment_config
+from paircredit.experiments.resolve import resolve_method
+from paircredit.experiments.spec import Recipe, TrainingSpec
+
+METHODS = ("a2c", "meta-pwtd")
+BASELINES = ("a2c-rr",)
+"""Beside the others; the rest of the paper's methods needs whole episodes."""
+ATARI_FRAMES = 200_000_000
+"""Of every member (our choice; the paper's axis cannot be read)."""
+MINATAR_FRAMES = 10_000_000
+"""The same (our choice: the paper does not have these games); a step is a frame."""
+TINY = {"network.trunk": (8, 8), "network.pair_width": 8}
+
+
+def training(
+    suite: str,
+    method: str,
+    game: str,
+    frames: int,
+    seeds: int,
+    *,
+    preset: str = "default",
+    method_settings: Mapping[str, Any] | None = None,
+    env_settings: Mapping[str, Any] | None = None,
+) -> TrainingSpec:
+    """One method on one game.
+
+    Args:
+        suite: `atari` or `minatar`.
+        method: name of the method.
+        game: name of the game.
+        frames: of every member, rounded up to whole updates.
+        seeds: members.
+        preset: of the method.
+        method_settings: fields of the method to replace.
+        env_settings: settings of the game.
+    """
+    env, settings = f"{suite}/{game}", dict(method_settings or {})
+    made = resolve_method(method, preset, env, settings)
+    config: Any = environment_config(env)  # not built, which would need the emulator
+    per_update = made.episodes * config.steps * getattr(config, "frame_skip", 1)
+    return TrainingSpec(
+        name=f"{game}-{method}",
+        env=env,
+        method=method,
+        updates=-(-frames // per_update),
+        seeds=tuple(range(seeds)),
+        env_settings=dict(env_settings or {}),
+        method_settings=settings,
+        preset=preset,
+        tags={"role": suite, "label": method, "game": game},
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class GamesScale:
+    """How much of it.
+
+    Attributes:
+        games: which of them.
+        frames: of every member.
+        seeds: members of every run.
+        preset: of the methods.
+        method_settings: fields of the methods to replace.
+        env_settings: settings of the games.
+        methods: other ones than the experiment's.
+    """
+
+    games: Sequence[str]
+    frames: int
+    seeds: int
+    preset: str = "default"
+    method_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    env_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    methods: Sequence[str] | None = None
+
+
+_ATARI = {
+    "smoke": GamesScale(
+        ("pong",), 1_600, 2, "paper", TINY | {"inner.episodes": 2}, {"most_frames": 240}, methods=METHODS
+    ),
+    # One group: runs of few members fill the cores side by side (`--workers 4`, docs/performance.md).
+    "short": GamesScale(("pong", "breakout"), 8_000_000, 3, "paper", env_settings={"groups": 1}, methods=METHODS),
+    "paper": GamesScale(tuple(GAMES), ATARI_FRAMES, 5, "paper"),
+}
+_MINATAR = {
+    "smoke": GamesScale(
+        ("breakout",), 6_400, 2, "small", TINY | {"network.filters": (4, 4), "network.picture_width": 8}
+    ),
+    "short": GamesScale(tuple(small_atari.GAMES), 200_000, 2, "small"),
+    "paper": GamesScale(tuple(small_atari.GAMES), MINATAR_FRAMES, 10),
+}
+"""`paper` is as much as the paper might have done; it has Atari only."""
+
+
+def _runs(suite: str, methods: Sequence[str], scale: GamesScale) -> list[TrainingSpec]:
+    """Game by game, so that what is there can be compared at any time."""
+    return [
+        training(
+            suite,
+            method,
+            game,
+            scale.frames,
+            scale.seeds,
+            preset=scale.preset,
+            method_settings=scale.method_settings,
+            env_settings=scale.env_settings,
+        )
+        for game in scale.games
+        for method in scale.methods or methods
+    ]
+
+
+EXPERIMENTS = (
+    Recipe(
+        "atari", "A2C, Meta-PWTD and A2C-RR on 49 games of Atari", _ATARI, partial(_runs, "atari", METHODS + BASELINES)
+    ),
+    Recipe(
+        "minatar",
+        "A2C and Meta-PWTD on the five games of MinAtar, Atari in small",
+        _MINATAR,
+        partial(_runs, "minatar", METHODS),
+    ),
+    Recipe("minatar-baselines", "A2C-RR on the same", _MINATAR, partial(_runs, "minatar", BASELINES)),
+)
