@@ -221,7 +221,7 @@ def test_lines_of_metrics_that_are_no_rows_are_refused(folder: Path, line: str, 
     if finished:
         entry = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         signed(path.with_name("manifest.json"), ("files", "metrics.jsonl"), entry)
-    (run,) = [run for run in find_runs(folder, True, ["train"]) if run.path == path.parent]
+    (run,) = [run for run in find_runs(folder, so_far=True) if run.path == path.parent]
     with refused(str(path), "not every line of it is a row"):
         run.metrics()
 
