@@ -3,12 +3,12 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from paircredit.methods.acting import logits_of_policy, no_memory, nothing_to_remember
 
 from paircredit.envs import make_environment
 from paircredit.estimators import td_errors
 from paircredit.metagradient import MetaProblem
 from paircredit.methods import InnerData, InnerLoop, OuterLoop, Trained, make_method, register_method
-from paircredit.methods.acting import logits_of_policy, no_memory, nothing_to_remember
 from paircredit.networks import NetworkSpec, policy_for, value_for
 from paircredit.training import Plan, check_method, train
 

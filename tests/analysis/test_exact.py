@@ -11,7 +11,7 @@ import pytest
 
 from paircredit.analysis import exact
 from paircredit.envs import DagConfig, TabularModel, UmbrellaConfig
-from paircredit.methods import A2C, InnerLoop
+from paircredit.methods import InnerLoop, make_method
 from paircredit.networks import PolicyTable
 from paircredit.training import collect_episodes
 
@@ -92,7 +92,7 @@ def test_policy_gradient_by_finite_differences(x64):
 def test_policy_values_by_simulation(dag):
     """100,000 episodes; every state that is visited has its Monte Carlo mean near its value."""
     env = DagConfig(depth=4, sign_rule="random", sign_seed=1).build()
-    method = A2C(InnerLoop(episodes=100_000))
+    method = make_method("a2c", inner=InnerLoop(episodes=100_000))
     learner = method.init(jax.random.key(0), env)
     learner = dataclasses.replace(
         learner, policy=dataclasses.replace(learner.policy, parameters=PolicyTable(jnp.asarray(logits)))

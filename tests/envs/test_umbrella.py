@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paircredit.envs import Discrete, UmbrellaConfig
-from paircredit.methods import A2C, InnerLoop
+from paircredit.methods import InnerLoop, make_method
 from paircredit.training import collect_episodes, stack_members
 from tests.sentences import refused
 
@@ -55,7 +55,7 @@ def test_spec():
 def many_days():
     """4000 days of 5 steps with noise of mean 2 and variance 9."""
     env = UmbrellaConfig(length=5, mean=2.0, variance=9.0).build()
-    method = A2C(InnerLoop(episodes=4000))
+    method = make_method("a2c", inner=InnerLoop(episodes=4000))
     learner = method.init(KEY, env)
     return jax.device_get(jax.jit(lambda key: collect_episodes(method, learner, env, key))(KEY))
 
@@ -115,7 +115,7 @@ def test_the_model_can_be_had_in_float64(x64):
 def test_days_of_different_length_share_a_program():
     lengths = (1, 3, 6)
     envs = stack_members([UmbrellaConfig(length=n, variance=0.0, horizon=6).build() for n in lengths])
-    method = A2C(InnerLoop(episodes=4))
+    method = make_method("a2c", inner=InnerLoop(episodes=4))
     learner = method.init(KEY, UmbrellaConfig(length=6).build())
     collect = jax.jit(jax.vmap(lambda env: collect_episodes(method, learner, env, KEY)))
     days = jax.device_get(collect(envs))

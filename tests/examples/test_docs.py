@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import dataclasses
 import io
 import re
 from pathlib import Path
@@ -17,8 +16,9 @@ from typing import NamedTuple
 
 import jax
 import pytest
+from tools import settings_page
 
-from paircredit.methods import make_method, methods
+from paircredit.methods import methods
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -83,20 +83,15 @@ def definitions(code: str) -> set[str]:
     return {node.name for node in ast.parse(code).body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
 
 
+def test_the_settings_are_those_of_the_code():
+    made = settings_page.settings_page()
+    assert (ROOT / "docs" / "settings.md").read_text() == made, "run `python -m tools.settings_page`"
+
+
 @pytest.mark.parametrize("name", sorted(methods()))
-def test_hyperparameter_tables_are_complete_and_have_the_right_defaults(name):
-    rows = re.findall(r"^\| `([\w.]+)` \| `([^`]+)` \|", (ROOT / f"docs/methods/{name}.md").read_text(), re.MULTILINE)
-    assert dict(rows) == settings(make_method(name))
-
-
-def settings(method: object, prefix: str = "") -> dict[str, str]:
-    """All fields by dotted name, as text."""
-    found: dict[str, str] = {}
-    for field in dataclasses.fields(method):
-        value = getattr(method, field.name)
-        nested = dataclasses.is_dataclass(value)
-        found |= settings(value, f"{prefix}{field.name}.") if nested else {prefix + field.name: str(value)}
-    return found
+def test_the_page_of_a_method_tells_its_settings(name):
+    page = (ROOT / "docs" / "methods" / f"{name}.md").read_text()
+    assert settings_page.method_block(name) in page, "run `python -m tools.settings_page`"
 
 
 @pytest.mark.parametrize("page", [*PAGES, *ROOT.glob("*.md")], ids=name_of)

@@ -15,8 +15,8 @@ from paircredit.experiments import reproduce, training_run
 from paircredit.experiments.resolve import variants_of
 from paircredit.experiments.training_run import logged_episodes, row_edges
 from paircredit.methods.registry import make_method
-from paircredit.methods.settings import replace_dotted
 from paircredit.runs import find_runs
+from paircredit.settings import replace_dotted
 from paircredit.studies import make_experiment
 from paircredit.studies.bsuite.curves import PAPER_EPISODES, all_regrets, episodes, totals
 from paircredit.studies.bsuite.log import bsuite_logs

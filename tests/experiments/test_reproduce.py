@@ -17,8 +17,8 @@ from paircredit.experiments.reproduce import read_experiment
 from paircredit.experiments.spec import SCALES
 from paircredit.experiments.training_run import masked_optimal_values, run_training
 from paircredit.methods import make_method
-from paircredit.methods.settings import replace_dotted
 from paircredit.runs import find_runs, read_run
+from paircredit.settings import replace_dotted
 from paircredit.studies import judge_all, make_experiment
 from paircredit.studies.dag.curves import (
     episodes,

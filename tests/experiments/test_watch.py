@@ -19,9 +19,9 @@ from paircredit.experiments import TrainingSpec, Variant, training_run
 from paircredit.experiments.learners import first_settings, load_learner
 from paircredit.experiments.progress import Silent
 from paircredit.experiments.spec import as_json
-from paircredit.methods.inner_loop import Trained
-from paircredit.methods.settings import replace_dotted
+from paircredit.methods.loops import Trained
 from paircredit.runs import RunWriter, read_run
+from paircredit.settings import replace_dotted
 from paircredit.studies.key_to_door.episode import Episode, animation, frame
 from tests.sentences import refused
 

@@ -16,7 +16,7 @@ from paircredit.estimators import pairwise_sum
 from paircredit.experiments import TrainingSpec, training_run
 from paircredit.experiments.progress import Silent
 from paircredit.experiments.training_run import run_training
-from paircredit.methods import A2C, A2CRR, InnerLoop, ReturnPrediction, make_method, replace_dotted
+from paircredit.methods import A2CRR, ActorCritic, InnerLoop, Learner, ReturnPrediction, make_method, replace_dotted
 from paircredit.methods.replay import Episodes, Replay
 from paircredit.networks import NetworkSpec
 from paircredit.runs import read_run
@@ -30,6 +30,7 @@ from paircredit.training import (
     start_members,
     train,
 )
+from tests.methods.steps import policy_after, same
 from tests.methods.stopping import stopped_and_whole
 from tests.sentences import refused
 
@@ -39,8 +40,10 @@ INNER = InnerLoop(episodes=6, discount=0.8, entropy_cost=0.01)
 DAG = make_environment("dag", depth=4)
 
 
-def method(**settings) -> A2CRR:
-    return replace_dotted(A2CRR(inner=INNER, prediction=SMALL, lambda_=0.7, network=TINY), settings, "a2c-rr")
+def method(**settings) -> ActorCritic:
+    return replace_dotted(
+        make_method("a2c-rr", inner=INNER, prediction=SMALL, lambda_=0.7, network=TINY), settings, "a2c-rr"
+    )
 
 
 def batch(env, acting: Any = None, seed: int = 0):
@@ -62,18 +65,23 @@ def dag():
         learner.value, parameters=jax.tree.map(lambda x: x + jnp.arange(x.size, dtype=float), learner.value.parameters)
     )
     other = dataclasses.replace(
-        learner.redistributed_value, parameters=jax.tree.map(lambda x: 3 - 0.1 * x, values.parameters)
+        learner.own.redistributed_value, parameters=jax.tree.map(lambda x: 3 - 0.1 * x, values.parameters)
     )
-    return dataclasses.replace(learner, value=values, redistributed_value=other), trajectory
+    return with_own(dataclasses.replace(learner, value=values), redistributed_value=other), trajectory
 
 
-def learn(acting: A2CRR, learner, trajectory):
+def learn(acting: ActorCritic, learner, trajectory):
     return jax.jit(lambda a, s: acting.learn(a, s)[0])(learner, trajectory)
 
 
-def same(one, other, **tolerance) -> bool:
-    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
-    return all(np.allclose(a, b, **tolerance) for a, b in pairs)
+def with_own(learner: Learner, **parts: Any) -> Learner:
+    """The learner with other parts of what A2C-RR alone has."""
+    return dataclasses.replace(learner, own=dataclasses.replace(learner.own, **parts))
+
+
+def redistributed(learner, trajectory):
+    """What the learner's predictor makes of the rewards of a batch."""
+    return method().rule.redistributed_rewards(learner.own, trajectory)
 
 
 class TestAgainstA2C:
@@ -81,7 +89,7 @@ class TestAgainstA2C:
         """m = 0: policy and value take the very steps of A2C."""
         learner, trajectory = dag
         after = learn(method(mix=0.0), learner, trajectory)
-        plain = A2C(INNER, lambda_=0.7, network=TINY)
+        plain = make_method("a2c", inner=INNER, lambda_=0.7, network=TINY)
         start = plain.init(jax.random.key(0), DAG)
         assert same(start.policy, learner.policy)
         start = dataclasses.replace(start, value=learner.value)
@@ -94,48 +102,45 @@ class TestAgainstA2C:
         learner, trajectory = dag
         acting = method(mix=1.0, **{"prediction.warm_up": 1000})
         after = learn(acting, learner, trajectory)
-        given = dataclasses.replace(trajectory, rewards=acting.redistributed_rewards(learner, trajectory))
+        given = dataclasses.replace(trajectory, rewards=redistributed(learner, trajectory))
         assert not same(given.rewards, trajectory.rewards, atol=0.01)
-        plain = A2C(INNER, lambda_=0.7, network=TINY)
-        start = dataclasses.replace(plain.init(jax.random.key(0), DAG), value=learner.redistributed_value)
+        plain = make_method("a2c", inner=INNER, lambda_=0.7, network=TINY)
+        start = dataclasses.replace(plain.init(jax.random.key(0), DAG), value=learner.own.redistributed_value)
         expected, _ = jax.jit(plain.learn)(start, given)
         assert same(after.policy, expected.policy, rtol=1e-4, atol=1e-6)
-        assert same(after.redistributed_value, expected.value, rtol=1e-4, atol=1e-6)
+        assert same(after.own.redistributed_value, expected.value, rtol=1e-4, atol=1e-6)
 
-    def test_advantages_are_standardised_after_the_mixing(self, dag, monkeypatch):
-        """What the policy learns from is the standardised mixture, and no mixture of standardised advantages."""
+    def test_advantages_are_standardised_after_the_mixing(self, dag):
+        """The policy steps along the standardised mixture, and not along a mixture of standardised advantages."""
         learner, trajectory = dag
-        acting = method(mix=0.3, **{"inner.standardise": True, "prediction.warm_up": 1000})
-        used = []
-
-        def watched(self, policy, value, batch, advantages, targets):
-            del self, batch, targets
-            used.append(np.asarray(advantages))
-            return policy, value
-
-        monkeypatch.setattr(InnerLoop, "improve_both", watched)
-        acting.learn(learner, trajectory)
-        rewards = acting.redistributed_rewards(learner, trajectory)
-        regular, redistributed = (np.asarray(side.advantages) for side in acting._sides(learner, trajectory, rewards))
+        still = {"inner.standardise": True, "inner.optimiser": "sgd", "prediction.warm_up": 1000}
+        regular, other = (np.asarray(method(mix=m).credit(learner, trajectory).advantages) for m in (0.0, 1.0))
         valid = np.asarray(trajectory.valid)
-        assert regular[valid].std() > 1.5 * redistributed[valid].std(), "standardised, both would count alike"
-        mixed = 0.7 * regular + 0.3 * redistributed
-        expected = (mixed - mixed[valid].mean()) / mixed[valid].std()
-        np.testing.assert_allclose(used[0][valid], expected[valid], rtol=1e-3, atol=1e-4)
+        assert regular[valid].std() > 1.5 * other[valid].std(), "standardised, both would count alike"
 
-    def test_the_predictor_learns_before_it_redistributes(self, dag, monkeypatch):
+        def standardised(x):
+            return (x - x[valid].mean()) / x[valid].std()
+
+        def step(advantages):
+            return policy_after(acting.inner, learner.policy, trajectory, jnp.asarray(advantages)).parameters
+
+        acting = method(mix=0.3, **still)
+        after = learn(acting, learner, trajectory).policy.parameters
+        assert same(after, step(standardised(0.7 * regular + 0.3 * other)), rtol=1e-3, atol=1e-5)
+        apart = step(0.7 * standardised(regular) + 0.3 * standardised(other))
+        assert not same(after, apart, rtol=1e-3, atol=1e-5)
+
+    def test_the_predictor_learns_before_it_redistributes(self, dag):
         learner, trajectory = dag
-        acting, used = method(mix=1.0), []
-        sides = A2CRR._sides
-
-        def watched(self, after, batch, rewards):
-            used.append(rewards)
-            return sides(self, after, batch, rewards)
-
-        monkeypatch.setattr(A2CRR, "_sides", watched)
-        after, _ = acting.learn(learner, trajectory)
-        assert same(used[0], acting.redistributed_rewards(after, trajectory), rtol=1e-5, atol=1e-6)
-        assert not same(used[0], acting.redistributed_rewards(learner, trajectory), rtol=1e-4, atol=1e-5)
+        acting = method(mix=1.0, **{"inner.optimiser": "sgd", "inner.learning_rate": 1.0})
+        after = learn(acting, learner, trajectory)
+        wiser = with_own(learner, predictor=after.own.predictor, largest=after.own.largest)
+        steps = [
+            policy_after(acting.inner, learner.policy, trajectory, acting.credit(one, trajectory).advantages)
+            for one in (wiser, learner)
+        ]
+        assert same(after.policy, steps[0], rtol=1e-5, atol=1e-6)
+        assert not same(after.policy, steps[1], rtol=1e-4, atol=1e-5)
 
 
 def test_padding_may_hold_anything(dag):
@@ -155,10 +160,11 @@ def test_padding_may_hold_anything(dag):
         )
         for anything, action in ((0.0, 0), (np.nan, 1))
     ]
-    for part in ("policy", "value", "redistributed_value", "largest", "quality"):
-        assert same(*(getattr(each, part) for each in after))
-        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(getattr(after[1], part)))
-    assert same(*(each.predictor.parameters for each in after))
+    one, two = (
+        (each.policy, each.value, each.own.redistributed_value, each.own.largest, each.own.quality) for each in after
+    )
+    assert same(one, two) and all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(two))
+    assert same(*(each.own.predictor.parameters for each in after))
 
 
 class TestCredit:
@@ -172,7 +178,7 @@ class TestCredit:
 
     def test_what_is_redistributed_is_the_return(self, dag):
         learner, trajectory = dag
-        rewards = method().redistributed_rewards(learner, trajectory)
+        rewards = redistributed(learner, trajectory)
         np.testing.assert_allclose(rewards.sum(axis=1), trajectory.rewards.sum(axis=1), atol=1e-5)
         assert (jnp.abs(rewards - trajectory.rewards) > 1e-3).any()
 
@@ -181,7 +187,7 @@ class TestPrediction:
     def test_the_loss_by_hand(self, dag):
         """Main error at the end, auxiliary error everywhere, L2 of everything; an episode counts once."""
         learner, trajectory = dag
-        predictor, episodes = learner.predictor.parameters, Episodes.of(trajectory)
+        predictor, episodes = learner.own.predictor.parameters, Episodes.of(trajectory)
         cut = dataclasses.replace(
             episodes, valid=episodes.valid & (jnp.arange(4) < jnp.array([2, 4, 1, 4, 3, 4])[:, None])
         )
@@ -199,7 +205,7 @@ class TestPrediction:
     def test_it_learns_from_what_is_stored(self, dag):
         learner, trajectory = dag
         improve = jax.jit(lambda trained: SMALL.improve(trained, trajectory, jnp.asarray(2.0)))
-        trained, qualities = learner.predictor, []
+        trained, qualities = learner.own.predictor, []
         episodes = Episodes.of(trajectory)
         first, _ = SMALL.loss(trained.parameters, episodes, episodes.returns)
         for _ in range(40):
@@ -212,16 +218,17 @@ class TestPrediction:
 
     def test_draws_differ_from_update_to_update(self, dag):
         learner, trajectory = dag
-        one, _ = SMALL.improve(learner.predictor, trajectory, jnp.asarray(2.0))
-        key = jax.random.key_data(learner.predictor.state.key)
+        one, _ = SMALL.improve(learner.own.predictor, trajectory, jnp.asarray(2.0))
+        key = jax.random.key_data(learner.own.predictor.state.key)
         assert (jax.random.key_data(one.state.key) != key).any()
 
     def test_warm_up(self, dag):
         """Nothing is learned before 12 episodes are there; they are stored all the same."""
         learner, trajectory = dag
         prediction = dataclasses.replace(SMALL, warm_up=12)
-        once, quality = prediction.improve(learner.predictor, trajectory, jnp.asarray(2.0))
-        assert same(once.parameters, learner.predictor.parameters) and once.state.replay.stored == 6 and quality == 0
+        once, quality = prediction.improve(learner.own.predictor, trajectory, jnp.asarray(2.0))
+        assert same(once.parameters, learner.own.predictor.parameters)
+        assert once.state.replay.stored == 6 and quality == 0
         assert once.state.optimiser.steps == 0
         twice, _ = prediction.improve(once, trajectory, jnp.asarray(2.0))
         assert not same(twice.parameters, once.parameters)
@@ -231,8 +238,8 @@ class TestPrediction:
         learner, trajectory = dag
         prediction = dataclasses.replace(SMALL, scaling="largest")
         larger = dataclasses.replace(trajectory, rewards=100 * trajectory.rewards)
-        one, quality = prediction.improve(learner.predictor, trajectory, jnp.asarray(4.0))
-        two, same_quality = prediction.improve(learner.predictor, larger, jnp.asarray(400.0))
+        one, quality = prediction.improve(learner.own.predictor, trajectory, jnp.asarray(4.0))
+        two, same_quality = prediction.improve(learner.own.predictor, larger, jnp.asarray(400.0))
         assert same(one.parameters, two.parameters, rtol=1e-3, atol=1e-5)
         np.testing.assert_allclose(quality, same_quality, atol=1e-4)
         g, hundredfold = (
@@ -243,15 +250,15 @@ class TestPrediction:
 
     def test_tenths(self, dag):
         learner, trajectory = dag
-        plain, tenths = SMALL, dataclasses.replace(SMALL, scaling="ten")
-        one, ten = (p.predictions(learner.predictor.parameters, trajectory, jnp.asarray(3.0)) for p in (plain, tenths))
+        predictor, tenths = learner.own.predictor.parameters, dataclasses.replace(SMALL, scaling="ten")
+        one, ten = (p.predictions(predictor, trajectory, jnp.asarray(3.0)) for p in (SMALL, tenths))
         np.testing.assert_allclose(ten, 10 * one, rtol=1e-5)
 
     def test_one_module_looks_at_frame_and_change(self):
         """Then both see alike: the features of a first frame, whose change is the whole frame, come twice."""
         acting = method(**{"prediction.one_module": True, "prediction.first_change": "whole"})
-        own = acting.init(jax.random.key(0), DAG).predictor.parameters
-        two = method(**{"prediction.first_change": "whole"}).init(jax.random.key(0), DAG).predictor.parameters
+        own = acting.init(jax.random.key(0), DAG).own.predictor.parameters
+        two = method(**{"prediction.first_change": "whole"}).init(jax.random.key(0), DAG).own.predictor.parameters
         assert own.frame is None and own.joined.weight.shape == two.joined.weight.shape
         half = own.joined.weight.shape[0] // 2
         moved = own.joined.weight.at[:half].add(0.3).at[half:].add(-0.3)
@@ -265,9 +272,9 @@ class TestPrediction:
         learner, trajectory = dag
         returns = np.abs(trajectory.rewards.sum(axis=1))
         after = learn(method(), learner, trajectory)
-        assert after.largest == returns.max() > 0
-        again = learn(method(), dataclasses.replace(after, largest=jnp.asarray(99.0)), trajectory)
-        assert again.largest == 99
+        assert after.own.largest == returns.max() > 0
+        again = learn(method(), with_own(after, largest=jnp.asarray(99.0)), trajectory)
+        assert again.own.largest == 99
 
 
 class TestMixingByQuality:
@@ -278,18 +285,18 @@ class TestMixingByQuality:
         after = learn(method(**self.ACTING, **{"prediction.warm_up": 1000}), learner, trajectory)
         plain = learn(method(mix=0.0), learner, trajectory)
         assert same(after.policy, plain.policy, rtol=1e-5)
-        assert same(after.redistributed_value.parameters, learner.redistributed_value.parameters)
+        assert same(after.own.redistributed_value.parameters, learner.own.redistributed_value.parameters)
 
     def test_the_quality_is_the_mix_and_the_weight_of_the_second_value(self, dag):
         learner, trajectory = dag
-        learner = dataclasses.replace(learner, largest=jnp.asarray(20.0))  # so that errors look small
+        learner = with_own(learner, largest=jnp.asarray(20.0))  # so that errors look small
         still = {"inner.optimiser": "sgd", "prediction.learning_rate": 0.0}
         after = learn(method(**self.ACTING, **still), learner, trajectory)
-        quality = float(after.quality)
+        quality = float(after.own.quality)
         assert 0.1 < quality < 0.9
         fixed = learn(method(mix=quality, **still), learner, trajectory)
         assert same(after.policy, fixed.policy, rtol=1e-5)
-        before, full, part = (np.asarray(x.redistributed_value.parameters.values) for x in (learner, fixed, after))
+        before, full, part = (np.asarray(x.own.redistributed_value.parameters.values) for x in (learner, fixed, after))
         np.testing.assert_allclose(part - before, quality * (full - before), rtol=1e-3, atol=1e-6)
 
 
@@ -314,9 +321,7 @@ class TestRefusals:
     def test_a_buffer_larger_than_memory(self, monkeypatch, tmp_path):
         """Of the paper's size a member takes 3.4 MiB for 128 episodes; a hundred times that is too much for 0.2 GiB."""
         env = KeyToDoorConfig().build()
-        large = dataclasses.replace(
-            make_method("a2c-rr", "small", "key-to-door"), prediction=ReturnPrediction(capacity=100 * 128)
-        )
+        large = make_method("a2c-rr", "small", "key-to-door", prediction=ReturnPrediction(capacity=100 * 128))
         monkeypatch.setattr(memory, "_all_bytes", lambda: 0.2 * 2**30)
         with refused("M = 2 members", "T = 120 steps", "the device has 0.2 GiB", "--method.prediction.capacity"):
             train([large] * 2, [env] * 2, [0, 1], Plan(updates=1), 1)
@@ -339,22 +344,23 @@ class TestPresets:
         """(Key-to-Door appendix.)"""
         for preset in ("paper", "default"):
             found = make_method("a2c-rr", preset, "key-to-door")
-            assert (found.inner.discount, found.lambda_, found.mix) == (0.92, 0.5, 0.5)
+            assert (found.inner.discount, found.rule.lambda_, found.rule.mix) == (0.92, 0.5, 0.5)
             assert (found.inner.episodes, found.inner.standardise, found.inner.entropy_cost) == (16, True, 0.05)
             assert found.inner.learning_rate == found.inner.value_learning_rate == 2e-4
-            p = found.prediction
+            p = found.rule.prediction
             assert (p.learning_rate, p.first_moment_decay, p.second_moment_decay, p.l2) == (1e-4, 0.9, 0.999, 1e-7)
             assert (p.batches, p.batch_size, p.capacity, p.auxiliary) == (10, 8, 128, 0.0)
             assert (p.width, p.cells, p.scaling, p.clip_norm) == (512, 64, "none", None)
-            assert found.mixing == "fixed" and found.compensation == "last"
+            assert found.rule.mixing == "fixed" and found.rule.compensation == "last"
             assert found.network.trunk == (512, 256)
 
     def test_tables_start_from_the_fields_and_small_is_small(self):
-        assert make_method("a2c-rr", "default", "dag") == make_method("a2c-rr", "paper", "dag") == A2CRR()
+        for preset in ("default", "paper"):
+            assert make_method("a2c-rr", preset, "dag") == ActorCritic(A2CRR())
         small = make_method("a2c-rr", "small", "key-to-door")
         assert (
-            small.prediction.width <= 64
-            and small.prediction.start == "xavier"
+            small.rule.prediction.width <= 64
+            and small.rule.prediction.start == "xavier"
             and small.network.trunk[0] <= 64
             and small.inner.discount == 0.92
         )
@@ -372,10 +378,10 @@ class TestKeyToDoor:
         members = [replace_dotted(base, {"prediction.learning_rate": rate}, "a2c-rr") for rate in (0.0, 1e-2)]
         methods, envs, plan = stack_members(members), stack_members(envs), Plan(updates=3)
         state = start_members(methods, envs, plan, member_keys([0, 0]))
-        before = jax.device_get(state.learner.predictor.parameters)
+        before = jax.device_get(state.learner.own.predictor.parameters)
         state, summaries = run_chunk(methods, envs, plan, state)
         assert all(np.isfinite(x).all() for x in summaries.values())
-        predictor = state.learner.predictor
+        predictor = state.learner.own.predictor
         pairs = zip(jax.tree.leaves(before), jax.tree.leaves(predictor.parameters), strict=True)
         moved = np.max([np.abs(a - b).reshape(2, -1).max(axis=1) for a, b in pairs], axis=0)
         assert moved[0] == 0 and 1e-2 < moved[1] < 1, "each by its own learning rate"

@@ -14,10 +14,11 @@ from paircredit.envs import make_environment
 from paircredit.envs.pieces import InPieces
 from paircredit.estimators import pairwise_sum
 from paircredit.experiments import TrainingSpec, training_run
-from paircredit.methods import A2C, A2CRR, InnerLoop, ReturnPrediction, make_method, replace_dotted
+from paircredit.methods import ActorCritic, InnerLoop, ReturnPrediction, make_method, replace_dotted
 from paircredit.networks import NetworkSpec
 from paircredit.training import Plan, member_keys, memory, run_chunk, stack_members, start_members, train
 from paircredit.training.pieces import collect_piece, start_actors
+from tests.methods.steps import same
 from tests.methods.stopping import stopped_and_whole
 from tests.sentences import refused
 
@@ -45,11 +46,13 @@ GAME = {
 """Small enough for a test."""
 
 
-def method(**settings) -> A2CRR:
-    return replace_dotted(A2CRR(inner=INNER, prediction=SMALL, lambda_=0.7, network=TINY), settings, "a2c-rr")
+def method(**settings) -> ActorCritic:
+    return replace_dotted(
+        make_method("a2c-rr", inner=INNER, prediction=SMALL, lambda_=0.7, network=TINY), settings, "a2c-rr"
+    )
 
 
-def two_pieces(acting: A2CRR, env):
+def two_pieces(acting: ActorCritic, env):
     """A learner that has learned from one piece, and the piece that follows it."""
 
     @jax.jit
@@ -68,18 +71,18 @@ def umbrella():
     numbers = jnp.linspace(-1.0, 1.0, learner.value.parameters.values.size)
     value, other = (
         dataclasses.replace(trained, parameters=jax.tree.map(lambda x, n=n: x + n, trained.parameters))
-        for trained, n in ((learner.value, numbers), (learner.redistributed_value, -0.3 * numbers))
+        for trained, n in ((learner.value, numbers), (learner.own.redistributed_value, -0.3 * numbers))
     )
-    return dataclasses.replace(learner, value=value, redistributed_value=other), piece
+    return with_own(dataclasses.replace(learner, value=value), redistributed_value=other), piece
 
 
-def learn(acting: A2CRR, learner, piece):
+def learn(acting: ActorCritic, learner, piece):
     return jax.jit(lambda a, s: acting.learn(a, s)[0])(learner, piece)
 
 
-def same(one, other, **tolerance) -> bool:
-    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
-    return all(np.allclose(a, b, **tolerance) for a, b in pairs)
+def with_own(learner, **parts):
+    """The learner with other parts of what A2C-RR alone has."""
+    return dataclasses.replace(learner, own=dataclasses.replace(learner.own, **parts))
 
 
 class TestAgainstA2C:
@@ -87,28 +90,28 @@ class TestAgainstA2C:
     def test_without_redistributed_rewards_it_is_a2c(self, env):
         learner, piece = two_pieces(method(), env)
         after = learn(method(mix=0.0), learner, piece)
-        plain = A2C(INNER, lambda_=0.7, network=TINY)
+        plain = make_method("a2c", inner=INNER, lambda_=0.7, network=TINY)
         start = dataclasses.replace(plain.init(jax.random.key(0), env), policy=learner.policy, value=learner.value)
         expected, _ = jax.jit(plain.learn)(start, piece)
         assert same(after.policy, expected.policy, rtol=1e-5, atol=1e-7)
         assert same(after.value, expected.value, rtol=1e-5, atol=1e-7)
         assert not same(after.policy.parameters, learner.policy.parameters)
         assert (learner.value is None) == (env is CATCH), "one network for policy and value where it is asked for"
-        assert not same(after.redistributed_value.parameters, learner.redistributed_value.parameters)
+        assert not same(after.own.redistributed_value.parameters, learner.own.redistributed_value.parameters)
 
     def test_with_them_alone_it_is_a2c_on_the_redistributed_rewards(self, umbrella):
         learner, piece = umbrella
         acting = method(mix=1.0, **{"prediction.warm_up": 1000})
         after = learn(acting, learner, piece)
-        rewards = acting.redistributed_rewards(learner, piece)
+        rewards = acting.rule.redistributed_rewards(learner.own, piece)
         assert np.abs(rewards - jnp.where(piece.valid, piece.rewards, 0)).max() > 0.05
-        plain = A2C(INNER, lambda_=0.7, network=TINY)
+        plain = make_method("a2c", inner=INNER, lambda_=0.7, network=TINY)
         start = dataclasses.replace(
-            plain.init(jax.random.key(0), UMBRELLA), policy=learner.policy, value=learner.redistributed_value
+            plain.init(jax.random.key(0), UMBRELLA), policy=learner.policy, value=learner.own.redistributed_value
         )
         expected, _ = jax.jit(plain.learn)(start, dataclasses.replace(piece, rewards=rewards))
         assert same(after.policy, expected.policy, rtol=1e-4, atol=1e-6)
-        assert same(after.redistributed_value, expected.value, rtol=1e-4, atol=1e-6)
+        assert same(after.own.redistributed_value, expected.value, rtol=1e-4, atol=1e-6)
 
 
 def test_steps_that_are_not_valid_may_hold_anything(umbrella):
@@ -128,11 +131,14 @@ def test_steps_that_are_not_valid_may_hold_anything(umbrella):
         )
         for anything, action in ((0.0, 0), (np.nan, 1))
     ]
-    assert after[0].predictor.state.optimiser.steps == 3
-    for part in ("policy", "value", "redistributed_value", "largest", "quality"):
-        assert same(*(getattr(each, part) for each in after), atol=1e-6)
+    assert after[0].own.predictor.state.optimiser.steps == 3
     one, two = (
-        (each.predictor.parameters, each.predictor.state.optimiser, each.predictor.state.recordings) for each in after
+        (each.policy, each.value, each.own.redistributed_value, each.own.largest, each.own.quality) for each in after
+    )
+    assert same(one, two, atol=1e-6)
+    one, two = (
+        (predictor.parameters, predictor.state.optimiser, predictor.state.recordings)
+        for predictor in (each.own.predictor for each in after)
     )
     assert same(one, two, atol=1e-6)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((after[1].policy, one)))
@@ -146,8 +152,8 @@ def test_weights_times_signal_are_the_advantages(umbrella, mix):
     sums = jax.vmap(pairwise_sum)(credit.weights, credit.signal, piece.valid, piece.episode)
     assert np.abs(credit.advantages).max() > 0.1 and piece.episode.max() > 0
     np.testing.assert_allclose(sums, credit.advantages, rtol=1e-4, atol=1e-5)
-    fresh = dataclasses.replace(learner, predictor=method().init(jax.random.key(0), UMBRELLA).predictor)
-    assert learner.predictor.state.recordings.running.any()
+    fresh = with_own(learner, predictor=method().init(jax.random.key(0), UMBRELLA).own.predictor)
+    assert learner.own.predictor.state.recordings.running.any()
     if mix:
         assert not same(method(mix=mix).credit(fresh, piece).signal, credit.signal, atol=1e-3)
 
@@ -179,17 +185,17 @@ class TestPresets:
     def test_the_numbers_of_the_paper(self, preset):
         """(Atari appendix.)"""
         found = make_method("a2c-rr", preset, "minatar/asterix")
-        p = found.prediction
+        p = found.rule.prediction
         assert (p.steps, p.chunk, p.capacity, p.batch_size, p.warm_up) == (512, 128, 128, 8, 32)
         assert (p.every, p.epochs, p.inputs, p.scaling) == (100, 100, "change", "largest")
         assert (p.learning_rate, p.epsilon, p.clip_norm, p.l2) == (1e-4, 1e-8, 0.5, 1e-7)
-        assert (found.lambda_, found.mixing, found.network.shared) == (0.95, "quality", True)
+        assert (found.rule.lambda_, found.rule.mixing, found.network.shared) == (0.95, "quality", True)
         same_agent = make_method("a2c", preset, "minatar/asterix")
         assert found.inner == same_agent.inner and found.network == same_agent.network
-        assert found.lambda_ == same_agent.lambda_
+        assert found.rule.lambda_ == same_agent.rule.lambda_
 
     def test_small_is_small(self):
-        p = make_method("a2c-rr", "small", "minatar/asterix").prediction
+        p = make_method("a2c-rr", "small", "minatar/asterix").rule.prediction
         assert p.width <= 64 and p.cells <= 16 and p.steps <= 128 and p.epochs <= 10
 
 
@@ -203,17 +209,17 @@ def test_members_learn_a_game_in_one_program():
     before = jax.device_get(state.learner)
     state, summaries = run_chunk(methods, envs, plan, state)
     assert all(np.isfinite(x).all() for x in summaries.values())
-    learner, predictor = state.learner, state.learner.predictor
+    learner, predictor = state.learner, state.learner.own.predictor
     assert learner.value is None and predictor.parameters.frame is None
-    pairs = zip(jax.tree.leaves(before.predictor.parameters), jax.tree.leaves(predictor.parameters), strict=True)
+    pairs = zip(jax.tree.leaves(before.own.predictor.parameters), jax.tree.leaves(predictor.parameters), strict=True)
     moved = np.max([np.abs(a - b).reshape(2, -1).max(axis=1, initial=0) for a, b in pairs], axis=0)
     assert predictor.state.optimiser.steps.tolist() == [6, 6], "an epoch of three steps in each of two rounds"
     assert moved[0] == 0 and moved[1] > 1e-3, "each by its own learning rate"
     assert (np.asarray(predictor.state.recordings.books.stored) >= 6).all()
     assert predictor.state.recordings.frames.pixels.dtype == jnp.uint8
     assert predictor.state.recordings.frames.pixels.shape == (2, 8, 8, 10, 10, 4)
-    for part in ("policy", "redistributed_value", "predictor"):
-        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(getattr(learner, part).parameters))
+    for trained in (learner.policy, learner.own.redistributed_value, predictor):
+        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(trained.parameters))
 
 
 def test_it_runs_in_double_precision(x64):
@@ -221,7 +227,7 @@ def test_it_runs_in_double_precision(x64):
     env = InPieces(make_environment("umbrella", length=4, variance=0.25), 7)
     acting = method(mixing="quality", **{"prediction.scaling": "largest", "prediction.chunk": 2})
     learner = train([acting], [env], [0], Plan(updates=2), 2).learner
-    assert learner.predictor.state.optimiser.steps[0] == 3
+    assert learner.own.predictor.state.optimiser.steps[0] == 3
     assert {str(x.dtype) for x in jax.tree.leaves(learner)} <= {"float64", "int32", "int64", "bool", "key<fry>"}
 
 
@@ -232,7 +238,7 @@ def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path: Path, monke
     settings = GAME | {"network.filters": (2, 2), "network.picture_width": 6, "network.trunk": (6, 5)}
     spec = TrainingSpec("run", "minatar/breakout", "a2c-rr", 6, (0, 1), {"steps": 6}, settings, preset="small")
     learner = stopped_and_whole(spec, tmp_path, monkeypatch)
-    assert (learner.predictor.state.updates == 6).all()
+    assert (learner.own.predictor.state.updates == 6).all()
 
 
 class TestLearning:
@@ -255,7 +261,7 @@ class TestLearning:
         right = jax.nn.softmax(learner.policy.parameters.logits)[:, jnp.arange(2), jnp.arange(2)]
         assert (np.asarray(right) > 0.9).all()
         np.testing.assert_allclose(learner.value.parameters.values[:, :2], 1, atol=0.1)
-        assert (learner.predictor.state.optimiser.steps > 0).all()
+        assert (learner.own.predictor.state.optimiser.steps > 0).all()
 
     @pytest.mark.slow
     def test_a_decision_whose_reward_is_out_of_sight_and_in_another_piece(self):

@@ -11,6 +11,7 @@ from paircredit.estimators import lambda_advantages
 from paircredit.methods import InnerLoop, Trained, make_method
 from paircredit.networks import PolicyTable, ValueTable
 from paircredit.types import Trajectory
+from tests.methods.steps import policy_after
 
 NO, YES = False, True
 
@@ -59,7 +60,7 @@ def test_they_are_those_of_a2c():
     expected = np.where(BATCH.valid, advantages + values[:, :-1], 0.0)
     np.testing.assert_allclose(inner.regular_returns(values, BATCH), expected)
     assert make_method("meta-pwtd", "paper", "atari/pong").inner.value_lambda == 0.95
-    assert make_method("a2c", "paper", "atari/pong").lambda_ == 0.95
+    assert make_method("a2c", "paper", "atari/pong").rule.lambda_ == 0.95
 
 
 class TestPrepare:
@@ -103,7 +104,7 @@ def test_a_policy_steps_along_its_advantages():
     """At uniform logits the score of an action is ±½."""
     inner = sgd(learning_rate=0.7, value_learning_rate=99.0, entropy_cost=0.0)
     policy = inner.trained_policy(PolicyTable(jnp.zeros((3, 2))))
-    stepped = inner.improve_policy(policy, BATCH, TestPrepare.advantages)
+    stepped = policy_after(inner, policy, BATCH, TestPrepare.advantages)
     # Signed by the action taken: state 0 has −1, −3, −6, +7; state 1 has +2, +4, +5.
     expected = 0.7 / 7 * 0.5 * np.array([[3, -3], [-11, 11], [0, 0]])
     np.testing.assert_allclose(stepped.parameters.logits, expected, rtol=1e-5, atol=1e-7)
@@ -112,7 +113,7 @@ def test_a_policy_steps_along_its_advantages():
 def test_the_entropy_bonus_pulls_towards_uniform():
     inner = sgd(learning_rate=1.0, entropy_cost=0.5)
     policy = inner.trained_policy(PolicyTable(jnp.array([[2.0, 0.0]] * 3)))
-    stepped = inner.improve_policy(policy, BATCH, jnp.zeros((3, 3))).parameters.logits
+    stepped = policy_after(inner, policy, BATCH, jnp.zeros((3, 3))).parameters.logits
     gaps = stepped[:, 0] - stepped[:, 1]
     assert (gaps[:2] < 2).all() and gaps[2] == 2
 
@@ -176,4 +177,4 @@ def test_atari_is_learned_with_the_papers_numbers(method: str, preset: str) -> N
         assert (outer.learning_rate, outer.clip_norm, outer.entropy_cost) == (3e-5, 0.05, 0.01)
         assert (outer.lambda_, inner.value_lambda) == (0.95, 0.95)
     else:
-        assert made.lambda_ == 0.95
+        assert made.rule.lambda_ == 0.95

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from paircredit.envs import KeyToDoorConfig
-from paircredit.methods import InnerLoop, MetaPWR, MetaPWTD, OuterLoop, make_method
+from paircredit.methods import ActorCritic, InnerLoop, MetaPWR, MetaPWTD, OuterLoop, make_method
 from paircredit.networks import NetworkSpec
+from paircredit.settings import values_of
 from paircredit.training import (
     Plan,
     check_method,
@@ -46,7 +47,7 @@ class TestInTheSharedLoop:
         for inner_rate, outer_rate in zip(inner_rates, outer_rates, strict=True):
             inner = dataclasses.replace(base.inner, learning_rate=inner_rate, value_learning_rate=inner_rate)
             method = dataclasses.replace(base, inner=inner)
-            if hasattr(method, "outer"):
+            if method.learns_weights:
                 method = dataclasses.replace(method, outer=dataclasses.replace(method.outer, learning_rate=outer_rate))
             yield method
 
@@ -117,18 +118,18 @@ class TestMetagradient:
     SIZE = 7 * 11 * 3
 
     @pytest.mark.parametrize(
-        "method_class, differentiate, statistics",
-        [(MetaPWR, "everything", False), (MetaPWTD, "numerator", False), (MetaPWTD, "everything", True)],
+        "rule, differentiate, statistics",
+        [(MetaPWR(), "everything", False), (MetaPWTD(), "numerator", False), (MetaPWTD(), "everything", True)],
     )
-    def test_finite_differences_agree(self, method_class, differentiate, statistics, x64):
+    def test_finite_differences_agree(self, rule, differentiate, statistics, x64):
         rng = np.random.default_rng(0)
 
         def generic(*shape: int) -> jax.Array:
             return jnp.asarray(rng.normal(size=shape) / np.sqrt(np.prod(shape[:-1]) + 1), dtype=float)
 
-        class Started(method_class):
+        class Started(ActorCritic):
             def init(self, key, env):
-                learner = jax.eval_shape(lambda k: method_class.init(self, k, env), key)
+                learner = jax.eval_shape(lambda k: ActorCritic.init(self, k, env), key)
                 policy = self.inner.trained_policy(LinearPolicy(generic(TestMetagradient.SIZE, 4)))
                 weights = jax.tree.map(lambda x: generic(*x.shape), learner.weights.parameters)
                 fresh = {
@@ -136,7 +137,7 @@ class TestMetagradient:
                     "weights": self.outer.trained_weights(weights),
                     "value": self.inner.trained_value(SmoothValue(generic(TestMetagradient.SIZE, 5))),
                 }
-                if hasattr(learner, "weighted_value"):
+                if learner.weighted_value is not None:
                     value = SmoothValue(generic(TestMetagradient.SIZE, 5))
                     fresh["weighted_value"] = self.inner.trained_value(value)
                 return dataclasses.replace(learner, **fresh)
@@ -153,7 +154,7 @@ class TestMetagradient:
             discount=0.9,
             entropy_cost=0.05,
         )
-        method = Started(inner, OuterLoop(lambda_=0.9, clip_norm=None), network=TINY)
+        method = Started(rule, inner, OuterLoop(lambda_=0.9, clip_norm=None), network=TINY)
         env = KeyToDoorConfig(key_steps=2, apple_steps=3, door_steps=2, fewest_apples=19).build()
         checked = check_method(method, env, updates=2, directions=4)
         assert np.abs(checked.numeric).max() > 1e-6
@@ -186,9 +187,9 @@ class TestPresets:
     }
 
     @staticmethod
-    def field(method, dotted: str):
+    def value(method, dotted: str):
         for name in dotted.split("."):
-            method = getattr(method, name)
+            method = values_of(method)[name]
         return method
 
     @pytest.mark.parametrize("name", METHODS)
@@ -196,7 +197,7 @@ class TestPresets:
         method = make_method(name, "paper", "key-to-door")
         expected = self.SHARED | (self.META if name.startswith("meta") else {})
         expected |= {"lambda_": 0.5} if name == "a2c" else {}
-        assert {dotted: self.field(method, dotted) for dotted in expected} == expected
+        assert {dotted: self.value(method, dotted) for dotted in expected} == expected
 
     @pytest.mark.parametrize("name", METHODS)
     def test_the_default_keeps_the_networks_and_the_inner_loop_of_the_paper(self, name):
@@ -217,7 +218,7 @@ class TestPresets:
     def test_tables_start_from_the_fields(self, name):
         for preset in ("default", "paper"):
             method = make_method(name, preset, "dag")
-            assert method == type(method)()
+            assert method == ActorCritic(type(method.rule)(), outer=OuterLoop() if method.learns_weights else None)
 
     @pytest.mark.parametrize("preset, env, fitting", [("probe", "key-to-door", "default, paper, small")])
     def test_a_preset_for_another_kind_of_environment_is_refused(self, preset, env, fitting):

@@ -25,7 +25,7 @@ def learner_after(updates: int, name: str, probe: str):
 
 def values_of(learner) -> np.ndarray:
     """The value of the regular return; h-pwr only has that of the weighted return."""
-    trained = learner.value if hasattr(learner, "value") else learner.weighted_value
+    trained = learner.weighted_value if learner.value is None else learner.value
     return np.asarray(trained.parameters.values)
 
 

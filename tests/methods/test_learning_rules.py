@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from paircredit.envs import DagConfig, UmbrellaConfig, make_environment
-from paircredit.methods import A2C, HPWR, RGM, InnerLoop, MetaLambda, MetaPWR, MetaPWTD, OuterLoop
+from paircredit.methods import InnerLoop, OuterLoop, make_method
 from paircredit.networks import PolicyTable, ValueTable
 from paircredit.training import collect_episodes
 from paircredit.weights import SigmoidTable
@@ -29,16 +29,17 @@ table = rng.uniform(size=(10, 10)).astype(np.float32)
 
 def with_values(learner):
     """The learner with generic value tables."""
-    for name, values in (("value", regular_values), ("weighted_value", weighted_values)):
-        if hasattr(learner, name):
-            trained = dataclasses.replace(getattr(learner, name), parameters=ValueTable(jnp.asarray(values)))
-            learner = dataclasses.replace(learner, **{name: trained})
-    return learner
+    value, weighted_value = learner.value, learner.weighted_value
+    if value is not None:
+        value = dataclasses.replace(value, parameters=ValueTable(jnp.asarray(regular_values)))
+    if weighted_value is not None:
+        weighted_value = dataclasses.replace(weighted_value, parameters=ValueTable(jnp.asarray(weighted_values)))
+    return dataclasses.replace(learner, value=value, weighted_value=weighted_value)
 
 
 @pytest.fixture(scope="module")
 def batch():
-    method = A2C(INNER)
+    method = make_method("a2c", inner=INNER)
     return collect_episodes(method, method.init(jax.random.key(0), ENV), ENV, jax.random.key(1))
 
 
@@ -94,7 +95,7 @@ def close(actual, expected):
 
 
 def test_a2c(batch):
-    method = A2C(INNER, lambda_=0.8)
+    method = make_method("a2c", inner=INNER, lambda_=0.8)
     before = with_values(method.init(jax.random.key(5), ENV))
     after, kept = method.learn(before, batch)
     advantages, _, _ = regular_quantities(batch, 0.8)
@@ -106,7 +107,7 @@ def test_a2c(batch):
 
 
 def test_hpwr(batch):
-    method = HPWR(INNER, table=jnp.asarray(table))
+    method = make_method("h-pwr", inner=INNER, table=jnp.asarray(table))
     before = with_values(method.init(jax.random.key(5), ENV))
     after, _ = method.learn(before, batch)
     returns = weighted(batch, table, np.asarray(batch.rewards))
@@ -118,7 +119,7 @@ def test_hpwr(batch):
 
 
 def test_meta_pwr(batch):
-    method = MetaPWR(INNER, OuterLoop(initial_scale=2.0))
+    method = make_method("meta-pwr", inner=INNER, outer=OuterLoop(initial_scale=2.0))
     before = with_values(method.init(jax.random.key(5), ENV))
     after, _ = method.learn(before, batch)
     matrix = 1 / (1 + np.exp(-np.asarray(before.weights.parameters.eta)))
@@ -132,7 +133,7 @@ def test_meta_pwr(batch):
 
 
 def test_meta_pwtd(batch):
-    method = MetaPWTD(INNER, OuterLoop(initial_scale=2.0))
+    method = make_method("meta-pwtd", inner=INNER, outer=OuterLoop(initial_scale=2.0))
     before = with_values(method.init(jax.random.key(5), ENV))
     after, _ = method.learn(before, batch)
     matrix = 1 / (1 + np.exp(-np.asarray(before.weights.parameters.eta)))
@@ -142,36 +143,38 @@ def test_meta_pwtd(batch):
     close(after.value.parameters.values, expected_values(batch, regular_values, monte_carlo))
 
 
-@pytest.mark.parametrize("method_class", [A2C, HPWR, MetaPWR, MetaPWTD])
-def test_the_credit_that_is_shown_is_the_credit_that_is_given(batch, method_class):
+@pytest.mark.parametrize("name", ["a2c", "h-pwr", "meta-pwr", "meta-pwtd"])
+def test_the_credit_that_is_shown_is_the_credit_that_is_given(batch, name):
     """Ψ_t = Σ_k weights[t, k] · signal[k] − baseline_t, and the policy steps along it."""
-    settings = {A2C: {"lambda_": 0.8}, HPWR: {"table": jnp.asarray(table)}}
-    method = method_class(INNER, **settings.get(method_class, {"outer": OuterLoop(initial_scale=2.0)}))
+    settings = {"a2c": {"lambda_": 0.8}, "h-pwr": {"table": jnp.asarray(table)}}
+    method = make_method(name, inner=INNER, **settings.get(name, {"outer": OuterLoop(initial_scale=2.0)}))
     learner = with_values(method.init(jax.random.key(5), ENV))
     credit, valid = jax.device_get(method.credit(learner, batch)), np.asarray(batch.valid)
     episodes = zip(credit.weights, credit.signal, valid, strict=True)
     sums = np.array([oracles.loop_pairwise_sum(*episode) for episode in episodes])
-    if hasattr(learner, "weighted_value"):
-        sums -= weighted_values[np.asarray(batch.observations)][:, :-1]
-    close(credit.advantages[valid], sums[valid])
+    baseline = np.zeros_like(sums)
+    if learner.weighted_value is not None:
+        baseline = weighted_values[np.asarray(batch.observations)][:, :-1]
+    close(credit.baseline[valid], baseline[valid])
+    close(credit.advantages[valid], (sums - baseline)[valid])
     assert np.abs(credit.advantages[valid]).max() > 0.1
     logits = np.asarray(learner.policy.parameters.logits)
     after, _ = method.learn(learner, batch)
     close(after.policy.parameters.logits, expected_update(batch, logits, credit.advantages))
 
 
-@pytest.mark.parametrize("method_class", [MetaPWR, MetaPWTD, MetaLambda, RGM])
-def test_the_judge_is_the_regular_advantage(batch, method_class):
-    method = method_class(INNER, OuterLoop(lambda_=0.7))
+@pytest.mark.parametrize("name", ["meta-pwr", "meta-pwtd", "meta-lambda", "rgm"])
+def test_the_judge_is_the_regular_advantage(batch, name):
+    method = make_method(name, inner=INNER, outer=OuterLoop(lambda_=0.7))
     learner = with_values(method.init(jax.random.key(5), ENV))
     data = method.outer_data(learner, batch)
     close(data.advantages, regular_quantities(batch, 0.7)[0])
 
 
-@pytest.mark.parametrize("method_class", [MetaPWR, MetaPWTD])
-def test_weights_descend_the_metagradient(method_class):
+@pytest.mark.parametrize("name", ["meta-pwr", "meta-pwtd"])
+def test_weights_descend_the_metagradient(name):
     """The first step of Adam goes by the learning rate against the sign, and leaves alone what has no gradient."""
-    method = method_class(outer=OuterLoop(learning_rate=0.02))
+    method = make_method(name, outer=OuterLoop(learning_rate=0.02))
     learner = method.init(jax.random.key(0), ENV)
     eta = learner.weights.parameters.eta
     gradient = jax.tree.map(
@@ -187,7 +190,7 @@ def test_weights_descend_the_metagradient(method_class):
 
 def test_the_metagradient_is_clipped_to_the_norm_of_the_paper():
     """Behind a clip, the second moment knows the clipped gradient only."""
-    method = MetaPWR()
+    method = make_method("meta-pwr")
     learner = method.init(jax.random.key(0), ENV)
     gradient = SigmoidTable(jnp.ones((10, 10)))  # norm 10
     second = method.improve_weights(learner, gradient).weights.state.second.eta
@@ -197,7 +200,7 @@ def test_the_metagradient_is_clipped_to_the_norm_of_the_paper():
 def test_a2c_with_lambda_1_is_hpwr_with_weights_of_1_where_values_are_0(batch):
     """The regular return is a weighted return."""
     inner = dataclasses.replace(INNER, discount=1.0)
-    a2c, hpwr = A2C(inner), HPWR(inner, table=jnp.ones((10, 10)))
+    a2c, hpwr = make_method("a2c", inner=inner), make_method("h-pwr", inner=inner, table=jnp.ones((10, 10)))
     key = jax.random.key(7)
     one, _ = a2c.learn(a2c.init(key, ENV), batch)
     other, _ = hpwr.learn(hpwr.init(key, ENV), batch)
@@ -205,9 +208,9 @@ def test_a2c_with_lambda_1_is_hpwr_with_weights_of_1_where_values_are_0(batch):
     np.testing.assert_allclose(one.value.parameters.values, other.weighted_value.parameters.values, rtol=1e-6)
 
 
-@pytest.mark.parametrize("method_class", [A2C, HPWR, MetaPWR, MetaPWTD])
-def test_states_without_a_choice_keep_their_logits(batch, method_class):
-    method = method_class(dataclasses.replace(INNER, entropy_cost=0.5))
+@pytest.mark.parametrize("name", ["a2c", "h-pwr", "meta-pwr", "meta-pwtd"])
+def test_states_without_a_choice_keep_their_logits(batch, name):
+    method = make_method(name, inner=dataclasses.replace(INNER, entropy_cost=0.5))
     before = method.init(jax.random.key(0), ENV)
     after, _ = method.learn(before, batch)
     moved = np.asarray(after.policy.parameters.logits - before.policy.parameters.logits)
@@ -217,46 +220,53 @@ def test_states_without_a_choice_keep_their_logits(batch, method_class):
 class TestInitialisation:
     env = DagConfig(depth=4).build()
 
-    @pytest.mark.parametrize("method_class", [A2C, HPWR, MetaPWR, MetaPWTD])
-    def test_nearly_uniform_and_worth_nothing(self, method_class):
-        learner = method_class().init(jax.random.key(0), self.env)
+    @pytest.mark.parametrize(
+        "name, values",
+        [
+            ("a2c", ["value"]),
+            ("h-pwr", ["weighted_value"]),
+            ("meta-pwr", ["value", "weighted_value"]),
+            ("meta-pwtd", ["value"]),
+        ],
+    )
+    def test_nearly_uniform_and_worth_nothing(self, name, values):
+        learner = make_method(name).init(jax.random.key(0), self.env)
         assert isinstance(learner.policy.parameters, PolicyTable)
         assert 0 < np.abs(learner.policy.parameters.logits).max() < 0.06
-        for name in ("value", "weighted_value"):
-            if hasattr(learner, name):
-                assert not getattr(learner, name).parameters.values.any()
+        assert [name for name in ("value", "weighted_value") if vars(learner)[name] is not None] == values
+        assert not any(vars(learner)[name].parameters.values.any() for name in values)
 
-    @pytest.mark.parametrize("method_class", [A2C, HPWR, MetaPWR, MetaPWTD])
-    def test_the_key_decides(self, method_class):
+    @pytest.mark.parametrize("name", ["a2c", "h-pwr", "meta-pwr", "meta-pwtd"])
+    def test_the_key_decides(self, name):
         one, same, other = (
-            method_class().init(jax.random.key(seed), self.env).policy.parameters.logits for seed in (0, 0, 1)
+            make_method(name).init(jax.random.key(seed), self.env).policy.parameters.logits for seed in (0, 0, 1)
         )
         np.testing.assert_array_equal(one, same)
         assert (one != other).all()
 
     def test_hpwr_takes_the_handcrafted_weights(self):
-        assert HPWR().init(jax.random.key(0), self.env).weights.parameters.table.sum() == 3
+        assert make_method("h-pwr").init(jax.random.key(0), self.env).weights.parameters.table.sum() == 3
 
     def test_hpwr_refuses_a_table_of_another_environment(self):
         with refused("table of weights", "dag-4", "(46, 46)", "(10, 10)"):
-            HPWR(table=jnp.ones((46, 46))).init(jax.random.key(0), self.env)
+            make_method("h-pwr", table=jnp.ones((46, 46))).init(jax.random.key(0), self.env)
 
     def test_hpwr_without_a_table_needs_handcrafted_weights(self):
         with refused("probe-value", "table"):
-            HPWR().init(jax.random.key(0), make_environment("probe-value"))
+            make_method("h-pwr").init(jax.random.key(0), make_environment("probe-value"))
 
     def test_meta_pwtd_takes_a_fixed_value(self):
         values = jnp.arange(10.0)
-        learner = MetaPWTD(fixed_value=values).init(jax.random.key(0), self.env)
+        learner = make_method("meta-pwtd", fixed_value=values).init(jax.random.key(0), self.env)
         np.testing.assert_array_equal(learner.value.parameters.values, values)
 
     def test_meta_pwtd_refuses_a_fixed_value_of_another_environment(self):
         with refused("dag-4", "(46,)", "(10,)"):
-            MetaPWTD(fixed_value=jnp.ones(46)).init(jax.random.key(0), self.env)
+            make_method("meta-pwtd", fixed_value=jnp.ones(46)).init(jax.random.key(0), self.env)
 
 
 def test_a_fixed_value_stays(batch):
     values = jnp.arange(10.0)
-    method = MetaPWTD(INNER, fixed_value=values)
+    method = make_method("meta-pwtd", inner=INNER, fixed_value=values)
     after, _ = method.learn(method.init(jax.random.key(0), ENV), batch)
     np.testing.assert_array_equal(after.value.parameters.values, values)

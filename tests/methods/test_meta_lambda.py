@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from paircredit.envs import DagConfig, KeyToDoorConfig, UmbrellaConfig, make_environment
-from paircredit.methods import A2C, InnerLoop, MetaLambda, OuterLoop, make_method
+from paircredit.methods import ActorCritic, InnerLoop, MetaLambda, OuterLoop, make_method
 from paircredit.networks import LambdaNetwork, LambdaTable, NetworkSpec, ValueTable
 from paircredit.training import Plan, check_method, collect_episodes, train
 from paircredit.weights import exponential_weights, trace_weights
 from tests import oracles
 from tests.methods.quick_training import learners_after
+from tests.methods.steps import policy_after
 from tests.sentences import refused
 
 TINY = NetworkSpec(filters=(2, 2), picture_width=6, trunk=(6, 5), pair_width=8, precision="float32")
@@ -35,11 +36,11 @@ def key_to_door():
 
 @pytest.fixture(scope="module")
 def batch():
-    method = A2C(SGD)
+    method = make_method("a2c", inner=SGD)
     return collect_episodes(method, method.init(jax.random.key(0), UMBRELLA), UMBRELLA, jax.random.key(1))
 
 
-def generic(method: MetaLambda):
+def generic(method: ActorCritic):
     """A learner whose values and λ(s) are not at their start."""
     learner = method.init(jax.random.key(5), UMBRELLA)
     return dataclasses.replace(
@@ -61,7 +62,7 @@ def test_a_hand_calculated_trace():
 @pytest.mark.parametrize("at", ["next", "current"])
 def test_the_advantage_is_the_double_sum(batch, at):
     """Σ_k Π_j γ_j λ(S_j) δ_k by loops; the credit that is shown adds up to it, and θ and v_w step along it."""
-    method = MetaLambda(SGD, at=at)
+    method = make_method("meta-lambda", inner=SGD, at=at)
     learner = generic(method)
     credit, data = jax.device_get(method.credit(learner, batch)), jax.device_get(batch)
     lambdas = 1 / (1 + np.exp(-logits[data.observations]))
@@ -79,7 +80,7 @@ def test_the_advantage_is_the_double_sum(batch, at):
     np.testing.assert_allclose(credit.advantages, sums, rtol=1e-4, atol=1e-5)
 
     after, _ = method.learn(learner, batch)
-    policy = method.inner.improve_policy(learner.policy, batch, jnp.asarray(expected, dtype=jnp.float32))
+    policy = policy_after(method.inner, learner.policy, batch, jnp.asarray(expected, dtype=jnp.float32))
     np.testing.assert_allclose(after.policy.parameters.logits, policy.parameters.logits, rtol=1e-4, atol=1e-5)
     step = np.zeros(10)
     for b, t in zip(*np.nonzero(data.valid), strict=True):
@@ -90,19 +91,19 @@ def test_the_advantage_is_the_double_sum(batch, at):
 
 
 def test_the_two_readings_differ(batch):
-    one, other = (MetaLambda(SGD, at=at) for at in ("next", "current"))
+    one, other = (make_method("meta-lambda", inner=SGD, at=at) for at in ("next", "current"))
     difference = one.credit(generic(one), batch).advantages - other.credit(generic(other), batch).advantages
     assert np.abs(difference).max() > 0.01
 
 
 def test_another_reading_is_refused(batch, users_view):
-    method = MetaLambda(SGD, at="last")
+    method = make_method("meta-lambda", inner=SGD, at="last")
     with refused("'last'", "next", "current"):
         method.learn(generic(method), batch)
 
 
 def test_padding_is_never_read(batch):
-    method = MetaLambda(SGD)
+    method = make_method("meta-lambda", inner=SGD)
     learner = generic(method)
     poisoned = dataclasses.replace(batch, rewards=jnp.where(batch.valid, batch.rewards, jnp.nan))
     for clean, dirty in zip(
@@ -121,8 +122,8 @@ def test_a_constant_lambda_is_a2c(place, initial_lambda):
     env = DagConfig(depth=4).build() if place == "dag" else key_to_door()
     inner = InnerLoop(episodes=3, discount=0.95, standardise=place != "dag")
     outer = OuterLoop(learning_rate=0.0, initial_scale=0.0)
-    meta = MetaLambda(inner, outer, initial_lambda=initial_lambda, network=TINY)
-    fixed = A2C(inner, lambda_=initial_lambda, network=TINY)
+    meta = make_method("meta-lambda", inner=inner, outer=outer, initial_lambda=initial_lambda, network=TINY)
+    fixed = make_method("a2c", inner=inner, lambda_=initial_lambda, network=TINY)
     learner = start = jax.jit(lambda key: meta.init(key, env))(jax.random.key(0))
     twin = jax.eval_shape(lambda key: fixed.init(key, env), jax.random.key(1))
     twin = dataclasses.replace(twin, policy=learner.policy, value=learner.weighted_value)
@@ -151,7 +152,7 @@ def test_lambda_starts_near_the_same_number_everywhere(place, kind):
         return learner, jax.vmap(jax.vmap(learner.weights.parameters))(trajectory.observations)
 
     for start in (0.5, 0.9):
-        method = MetaLambda(InnerLoop(episodes=4), initial_lambda=start, network=TINY)
+        method = make_method("meta-lambda", inner=InnerLoop(episodes=4), initial_lambda=start, network=TINY)
         learner, lambdas = started(method)
         assert isinstance(learner.weights.parameters, kind)
         np.testing.assert_allclose(lambdas, start, atol=0.01)
@@ -169,14 +170,16 @@ class TestMetagradient:
     def test_finite_differences_agree_in_key_to_door(self, x64):
         """Standardised, two updates: the first of Adam alone would be a sign step, which passes nothing on."""
         inner = InnerLoop(episodes=2, standardise=True, discount=0.9, entropy_cost=0.05, initial_scale=1.0)
-        method = MetaLambda(inner, OuterLoop(initial_scale=1.0, clip_norm=None), network=TINY)
+        method = make_method(
+            "meta-lambda", inner=inner, outer=OuterLoop(initial_scale=1.0, clip_norm=None), network=TINY
+        )
         checked = check_method(method, key_to_door(), updates=2, directions=3)
         assert np.abs(checked.numeric).max() > 1e-9
         assert checked.relative_error < 1e-5
 
     def test_the_lambda_of_a_final_state_has_no_gradient(self, batch):
         """Nothing lies behind it that could be weighed."""
-        method = MetaLambda(SGD)
+        method = make_method("meta-lambda", inner=SGD)
         learner = generic(method)
         kept = method.learn(learner, batch)[1]
 
@@ -194,10 +197,10 @@ def test_key_to_door_presets():
     for method in (paper, default):
         assert (method.outer.learning_rate, method.outer.lambda_, method.outer.clip_norm) == (1e-6, 1.0, None)
         assert method.inner.learning_rate == 2e-4 and method.inner.standardise
-        assert method.network.trunk == (512, 256) and method.initial_lambda == 0.5 and method.at == "next"
+        assert method.network.trunk == (512, 256) and method.rule.initial_lambda == 0.5 and method.rule.at == "next"
     assert small.outer.learning_rate > 1e-4 and small.network.trunk == (64, 64)
     for preset in ("default", "paper"):
-        assert make_method("meta-lambda", preset, "dag") == MetaLambda()
+        assert make_method("meta-lambda", preset, "dag") == ActorCritic(MetaLambda(), outer=OuterLoop())
 
 
 @pytest.mark.slow

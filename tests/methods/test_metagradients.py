@@ -18,11 +18,11 @@ from paircredit.metagradient import (
     explicit_one_step,
     unrolled_objective,
 )
-from paircredit.methods import InnerLoop, MetaPWR, MetaPWTD, OuterLoop
+from paircredit.methods import Credit, InnerLoop, OuterLoop, make_method
 from paircredit.training import collect_episodes
 from paircredit.weights import PairInputs
 
-METHODS = {"pwr": MetaPWR, "pwtd": MetaPWTD}
+METHODS = {"pwr": "meta-pwr", "pwtd": "meta-pwtd"}
 SETTINGS = {
     "plain": {},
     "standardised": {"standardise": True},
@@ -38,6 +38,16 @@ class Case(NamedTuple):
     explicit: OneStep
     autodiff: OneStep
 
+    @property
+    def trajectory(self):
+        """What the inner update learned from."""
+        return self.inner.experience.trajectory
+
+    @property
+    def credit(self) -> Credit:
+        """What the actions of that batch were credited with."""
+        return jax.vmap(lambda one: self.method.rule.credit(self.eta, one))(self.inner.experience)
+
     def objective(self, problem, eta, tape=None):
         """`unrolled_objective` with K = 1."""
         inner, outer = jax.tree.map(lambda x: x[None], (self.inner, self.outer))
@@ -46,11 +56,12 @@ class Case(NamedTuple):
         )
 
 
-def build(method_class: type, settings: dict) -> Case:
+def build(name: str, settings: dict) -> Case:
     """Three inner updates from a generic policy with generic weights; the last of them is judged."""
-    method = method_class(
-        InnerLoop(initial_scale=0.7, discount=0.9, entropy_cost=0.01, **settings),
-        OuterLoop(initial_scale=1.0, entropy_cost=0.02),
+    method = make_method(
+        name,
+        inner=InnerLoop(initial_scale=0.7, discount=0.9, entropy_cost=0.01, **settings),
+        outer=OuterLoop(initial_scale=1.0, entropy_cost=0.02),
     )
     env = DagConfig(depth=4).build()
     learner = method.init(jax.random.key(1), env)
@@ -108,7 +119,7 @@ def test_detached_statistics_are_constants_of_the_metagradient(cases, method, x6
     """Finite differences of an objective in which mean and deviation are numbers, worked out beforehand."""
     case = cases(method, "standardised")
     plain = dataclasses.replace(case.method, inner=dataclasses.replace(case.method.inner, standardise=False)).problem()
-    valid = np.asarray(case.inner.trajectory.valid)
+    valid = np.asarray(case.trajectory.valid)
     raw = np.asarray(plain.advantages(case.eta, case.inner, None))[valid]
     mean, deviation = raw.mean(), raw.std()
 
@@ -124,8 +135,8 @@ def test_detached_statistics_are_constants_of_the_metagradient(cases, method, x6
 def test_pwr_credits_pairs_with_an_outer_product(cases, x64):
     """∂J/∂w[t, k] = credit[t]·R_{k+1}, and from there η by the slope of the sigmoid, pair after pair."""
     case = cases("pwr", "plain")
-    observations = np.asarray(case.inner.trajectory.observations)
-    credit, rewards = np.asarray(case.explicit.credit), np.asarray(case.inner.trajectory.rewards)
+    observations = np.asarray(case.trajectory.observations)
+    credit, rewards = np.asarray(case.explicit.credit), np.asarray(case.trajectory.rewards)
     expected = np.zeros(case.eta.eta.shape)
     for b, t, k in zip(*np.nonzero(np.ones((len(rewards), 4, 4))), strict=True):
         if k >= t:
@@ -139,13 +150,13 @@ def test_pwr_credits_pairs_with_an_outer_product(cases, x64):
 def test_the_gradient_of_the_weights_is_credit_times_signal(cases, method, setting, x64):
     """Rank one for every episode, and credit is taken through the standardisation."""
     case = cases(method, setting)
-    trajectory, signal = case.inner.trajectory, case.inner.signal
+    trajectory, given = case.trajectory, case.credit
     weights = jax.vmap(case.eta)(PairInputs(trajectory.observations))
 
     def of_weights(w, data, detached):
         upper = jnp.triu(w)
-        raw = jnp.einsum("btk,bk->bt", upper, data.signal) - data.baseline
-        return case.method.inner.prepare(raw, data.trajectory, statistics_of=detached)
+        raw = jnp.einsum("btk,bk->bt", upper, given.signal) - given.baseline
+        return case.method.inner.prepare(raw, data.experience.trajectory, statistics_of=detached)
 
     problem = case.method.problem()._replace(advantages=of_weights)
     step = explicit_one_step(
@@ -155,7 +166,7 @@ def test_the_gradient_of_the_weights_is_credit_times_signal(cases, method, setti
     np.testing.assert_allclose(step.credit, case.explicit.credit, rtol=1e-9, atol=1e-15)
     credit = step.credit
     if setting != "plain":  # the part of the chain rule behind the weighted sum
-        raw = jnp.einsum("btk,bk->bt", jnp.triu(weights), signal) - case.inner.baseline
+        raw = jnp.einsum("btk,bk->bt", jnp.triu(weights), given.signal) - given.baseline
         (credit,) = jax.vjp(lambda x: case.method.inner.prepare(x, trajectory), raw)[1](step.credit)
-    expected = np.triu(np.asarray(credit)[:, :, None] * np.asarray(signal)[:, None, :])
+    expected = np.triu(np.asarray(credit)[:, :, None] * np.asarray(given.signal)[:, None, :])
     np.testing.assert_allclose(step.gradient, expected, rtol=1e-9, atol=1e-15)

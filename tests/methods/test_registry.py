@@ -10,6 +10,7 @@ from paircredit.methods import (
     HPWR,
     RGM,
     TVT,
+    ActorCritic,
     InnerLoop,
     MetaLambda,
     MetaPWR,
@@ -40,20 +41,24 @@ from tests.sentences import refused
     ],
 )
 def test_names(name, kind):
-    assert isinstance(make_method(name), kind)
+    method = make_method(name)
+    assert isinstance(method if kind is TVT else method.rule, kind)
     assert methods()[name] and "\n" not in methods()[name]
     assert method_name(make_method(name)) == name
 
 
-def test_a_method_that_nobody_registered_is_called_by_its_class():
+def test_a_method_that_nobody_registered_is_called_by_its_class_or_by_that_of_its_rule():
     class Mine(A2C):
         pass
 
-    assert method_name(Mine()) == "Mine"
+    class Own(TVT):
+        pass
+
+    assert method_name(ActorCritic(Mine())) == "Mine" and method_name(Own()) == "Own"
 
 
 def test_settings_replace_fields():
-    assert make_method("a2c", lambda_=0.9).lambda_ == 0.9
+    assert make_method("a2c", lambda_=0.9).rule.lambda_ == 0.9
     assert make_method("meta-pwr", inner=InnerLoop(episodes=3)).episodes == 3
 
 
@@ -82,10 +87,11 @@ def test_an_unknown_setting_is_refused():
 
 def test_a_method_of_ones_own(monkeypatch):
     monkeypatch.setattr(registry_module, "_METHODS", dict(registry_module._METHODS))
-    register_method("mine", A2C, "the same again")
-    assert isinstance(make_method("mine"), A2C) and methods()["mine"] == "the same again"
+    register_method("mine", ActorCritic(A2C(lambda_=0.3)), "the same again")
+    mine = make_method("mine", inner=InnerLoop(episodes=3))
+    assert (mine.rule, mine.episodes, methods()["mine"]) == (A2C(lambda_=0.3), 3, "the same again")
     with refused("'mine'", "already"):
-        register_method("mine", A2C, "and again")
+        register_method("mine", ActorCritic(A2C()), "and again")
 
 
 @pytest.mark.parametrize("env", ["minatr/breakout", "key-to-dor", "bsuite/catc", "", 3])

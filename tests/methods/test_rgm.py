@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from paircredit.envs import DagConfig, KeyToDoorConfig, UmbrellaConfig, make_environment
-from paircredit.methods import A2C, HPWR, RGM, InnerLoop, OuterLoop, make_method
+from paircredit.methods import RGM, ActorCritic, InnerLoop, OuterLoop, make_method
 from paircredit.methods.rgm import generated_returns
 from paircredit.networks import NetworkSpec, Transformer, TransformerSpec
 from paircredit.networks.transformer import Attention, Block, LayerNorm, sinusoids
@@ -19,6 +19,7 @@ from paircredit.training import Plan, check_method, collect_episodes, train
 from paircredit.weights import ReturnGenerator
 from tests import oracles
 from tests.methods.quick_training import learners_after
+from tests.methods.steps import policy_after
 from tests.sentences import refused
 
 TINY = NetworkSpec(filters=(2, 2), picture_width=6, trunk=(6, 5), pair_width=8, precision="float32")
@@ -34,8 +35,10 @@ def key_to_door():
     return KeyToDoorConfig(key_steps=3, apple_steps=4, door_steps=3, fewest_apples=19).build()
 
 
-def method(**settings) -> RGM:
-    return RGM(INNER, **{"network": TINY, "transformer": LIGHT, "outer": OuterLoop(initial_scale=1.0), **settings})
+def method(**settings) -> ActorCritic:
+    return make_method(
+        "rgm", inner=INNER, **{"network": TINY, "transformer": LIGHT, "outer": OuterLoop(initial_scale=1.0), **settings}
+    )
 
 
 def generator(env=UMBRELLA, seed: int = 0, bound="linear", scale: float = 1.0, **sizes) -> ReturnGenerator:
@@ -45,7 +48,7 @@ def generator(env=UMBRELLA, seed: int = 0, bound="linear", scale: float = 1.0, *
 
 @pytest.fixture(scope="module")
 def batch():
-    player = A2C(INNER)
+    player = make_method("a2c", inner=INNER)
     return collect_episodes(player, player.init(jax.random.key(0), UMBRELLA), UMBRELLA, jax.random.key(1))
 
 
@@ -172,7 +175,7 @@ class TestWhatWeightsSee:
         dirty = dataclasses.replace(batch, rewards=jnp.where(batch.valid, batch.rewards, jnp.nan))
 
         def total(weights, data):
-            return jnp.sum(jnp.square(generated_returns(jax.vmap(weights)(data), data)))
+            return jnp.sum(jnp.square(jax.vmap(lambda one: generated_returns(weights(one), one))(data)))
 
         gradients = jax.jit(jax.grad(total))(generator(), dirty)
         assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients))
@@ -209,9 +212,8 @@ class TestWhatWeightsSee:
 
 def test_returns_by_hand(episode):
     data = dataclasses.replace(episode, rewards=jnp.array([1.0, 10.0, 100.0, jnp.nan, 7.0]))
-    shares = jnp.array([[0.5, -1.0, 2.0, 3.0, 3.0]])
-    returns = generated_returns(shares, jax.tree.map(lambda x: x[None], data))
-    np.testing.assert_allclose(returns, [[190.5, 190, 200, 0, 0]])
+    shares = jnp.array([0.5, -1.0, 2.0, 3.0, 3.0])
+    np.testing.assert_allclose(generated_returns(shares, data), [190.5, 190, 200, 0, 0])
 
 
 def test_the_credit_that_is_shown_is_the_credit_that_is_given(batch):
@@ -227,7 +229,7 @@ def test_the_credit_that_is_shown_is_the_credit_that_is_given(batch):
     np.testing.assert_allclose(credit.advantages[data.valid], expected, rtol=1e-4, atol=1e-5)
     assert (credit.weights == credit.weights[:, :1]).all(), "one weight per reward, for all actions before it"
     after, _ = rgm.learn(learner, batch)
-    policy = INNER.improve_policy(learner.policy, batch, jnp.asarray(credit.advantages))
+    policy = policy_after(INNER, learner.policy, batch, jnp.asarray(credit.advantages))
     np.testing.assert_allclose(after.policy.parameters.logits, policy.parameters.logits, rtol=1e-5)
 
 
@@ -237,8 +239,8 @@ def test_weights_of_1_are_monte_carlo(place):
     env = DagConfig(depth=4).build() if place == "dag" else key_to_door()
     size = 10 if place == "dag" else env.spec.horizon
     inner = InnerLoop(episodes=3, discount=0.9, standardise=place != "dag")
-    rgm = RGM(inner, OuterLoop(initial_scale=0.0), TINY, FLAT)
-    plain = HPWR(inner, jnp.ones((size, size)), TINY)
+    rgm = make_method("rgm", inner=inner, outer=OuterLoop(initial_scale=0.0), network=TINY, transformer=FLAT)
+    plain = make_method("h-pwr", inner=inner, table=jnp.ones((size, size)), network=TINY)
     learner, twin = jax.jit(lambda key: (rgm.init(key, env), plain.init(key, env)))(jax.random.key(0))
     twin = dataclasses.replace(twin, policy=learner.policy, weighted_value=learner.weighted_value)
     first, learn, learn_twin = learner, eqx.filter_jit(rgm.learn), eqx.filter_jit(plain.learn)
@@ -263,7 +265,9 @@ class TestMetagradient:
 
     def test_finite_differences_agree_in_key_to_door(self, x64):
         inner = InnerLoop(episodes=2, standardise=True, entropy_cost=0.05, initial_scale=1.0)
-        rgm = RGM(inner, OuterLoop(initial_scale=1.0, clip_norm=None), TINY, FLAT)
+        rgm = make_method(
+            "rgm", inner=inner, outer=OuterLoop(initial_scale=1.0, clip_norm=None), network=TINY, transformer=FLAT
+        )
         checked = check_method(rgm, key_to_door(), updates=2, directions=3)
         assert np.abs(checked.numeric).max() > 1e-9
         assert checked.relative_error < 1e-5
@@ -274,11 +278,11 @@ def test_key_to_door_presets():
     for preset in (paper, default):
         assert (preset.outer.learning_rate, preset.outer.lambda_, preset.outer.clip_norm) == (1e-6, 1.0, None)
         assert preset.inner.learning_rate == 2e-4 and preset.inner.standardise
-        assert preset.transformer == TransformerSpec(blocks=4, heads=4, width=256)
+        assert preset.rule.transformer == TransformerSpec(blocks=4, heads=4, width=256)
     assert (small.outer.learning_rate, small.outer.lambda_, small.inner.entropy_cost) == (1e-4, 0.5, 0.1)
-    assert small.transformer.width <= 64 and small.network.trunk == (64, 64)
+    assert small.rule.transformer.width <= 64 and small.network.trunk == (64, 64)
     for preset in ("default", "paper"):
-        assert make_method("rgm", preset, "dag") == RGM()
+        assert make_method("rgm", preset, "dag") == ActorCritic(RGM(), outer=OuterLoop(learning_rate=1e-4))
 
 
 @pytest.mark.slow

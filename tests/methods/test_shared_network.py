@@ -12,7 +12,7 @@ import pytest
 from paircredit.envs import make_environment
 from paircredit.envs.pieces import InPieces
 from paircredit.metagradient import autodiff_one_step, check_metagradient, explicit_one_step, unrolled_objective
-from paircredit.methods import A2C, InnerLoop, MetaPWR, MetaPWTD, OuterLoop
+from paircredit.methods import InnerLoop, OuterLoop, make_method
 from paircredit.methods.policy_gradient import policy_gradient_loss
 from paircredit.networks import NetworkSpec, SharedNetwork
 from paircredit.training.pieces import collect_piece, start_actors
@@ -36,7 +36,9 @@ def piece():
     """A learner of Meta-PWTD on catch, two updates old, with its last piece and the one after it."""
     with jax.enable_x64(True):
         env = InPieces(make_environment("bsuite/catch"), 12)
-        method = MetaPWTD(INNER, OuterLoop(initial_scale=1.0, entropy_cost=0.02), NETWORK)
+        method = make_method(
+            "meta-pwtd", inner=INNER, outer=OuterLoop(initial_scale=1.0, entropy_cost=0.02), network=NETWORK
+        )
         learner = method.init(jax.random.key(1), env)
         eta = jax.tree.map(
             lambda x: x + 0.5 * jax.random.normal(jax.random.key(x.size), x.shape), learner.weights.parameters
@@ -55,11 +57,11 @@ def test_policy_and_value_are_one_network_with_two_heads(piece, x64):
     _, _, learner, kept, _ = piece
     network = learner.policy.parameters
     assert isinstance(network, SharedNetwork) and learner.value is None
-    seen = kept.trajectory.observations[0, 0]
+    seen = kept.experience.trajectory.observations[0, 0]
     features = network.perception(seen)
     np.testing.assert_allclose(network(seen), network.head(features))
     np.testing.assert_allclose(network.critic(seen), network.value_head(features)[0])
-    assert kept.trajectory.episode.max() >= 1, "an episode ends within the piece"
+    assert kept.experience.trajectory.episode.max() >= 1, "an episode ends within the piece"
 
 
 def test_one_step_descends_both_losses(piece, x64):
@@ -68,10 +70,10 @@ def test_one_step_descends_both_losses(piece, x64):
     advantages = method.problem().advantages(before.weights.parameters, kept, None)
 
     def loss(network):
-        values = jax.vmap(jax.vmap(network.critic))(kept.trajectory.observations)[:, :-1]
-        errors = jnp.where(kept.trajectory.valid, values - kept.targets, 0.0)
-        policy = policy_gradient_loss(network, kept.trajectory, advantages, INNER.entropy_cost)
-        return policy + 0.7 * jnp.sum(errors**2) / jnp.sum(kept.trajectory.valid).astype(float)
+        values = jax.vmap(jax.vmap(network.critic))(kept.experience.trajectory.observations)[:, :-1]
+        errors = jnp.where(kept.experience.trajectory.valid, values - kept.targets, 0.0)
+        policy = policy_gradient_loss(network, kept.experience.trajectory, advantages, INNER.entropy_cost)
+        return policy + 0.7 * jnp.sum(errors**2) / jnp.sum(kept.experience.trajectory.valid).astype(float)
 
     expected = before.policy.step(INNER.policy_optimiser, jax.grad(loss)(before.policy.parameters))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12), after.policy, expected)
@@ -99,13 +101,13 @@ def test_metagradients_pass_through_the_joint_step(piece, x64):
 
 def test_a2c_learns_both_in_one_step(piece, x64):
     _, _, _, kept, _ = piece
-    method = A2C(INNER, 0.95, NETWORK)
+    method = make_method("a2c", inner=INNER, lambda_=0.95, network=NETWORK)
     learner = method.init(jax.random.key(1), InPieces(make_environment("bsuite/catch"), 12))
-    after, _ = jax.jit(method.learn)(learner, kept.trajectory)
+    after, _ = jax.jit(method.learn)(learner, kept.experience.trajectory)
     moved = jax.tree.map(lambda a, b: bool(np.any(a != b)), after.policy.parameters, learner.policy.parameters)
     assert all(jax.tree.leaves(moved)) and after.value is None
 
 
 def test_other_methods_refuse_it():
     with refused("network.shared", "A2C and Meta-PWTD"):
-        MetaPWR(network=NETWORK).init(jax.random.key(0), make_environment("bsuite/catch"))
+        make_method("meta-pwr", network=NETWORK).init(jax.random.key(0), make_environment("bsuite/catch"))

@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 from paircredit.envs import KeyToDoorConfig, UmbrellaConfig, make_environment
-from paircredit.methods import A2C, InnerLoop, SyntheticReturns, make_method
+from paircredit.methods import ActorCritic, InnerLoop, SyntheticReturns, make_method
 from paircredit.methods.synthetic_returns import contribution_loss
 from paircredit.networks import ContributionNetwork, ContributionTable, NetworkSpec, ValueTable
+from paircredit.settings import with_values
 from paircredit.training import Plan, collect_episodes, train
 from paircredit.types import Trajectory
 from tests import oracles
 from tests.methods.quick_training import learners_after
+from tests.methods.steps import policy_after
 
 TINY = NetworkSpec(filters=(2, 2), picture_width=6, trunk=(6, 5), pair_width=8, precision="float32")
 SGD = InnerLoop(
@@ -35,24 +37,27 @@ def key_to_door():
 
 @pytest.fixture(scope="module")
 def batch():
-    method = A2C(SGD)
+    method = make_method("a2c", inner=SGD)
     return collect_episodes(method, method.init(jax.random.key(0), UMBRELLA), UMBRELLA, jax.random.key(1))
 
 
-def generic(method: SyntheticReturns):
+def contributing(learner, **parts):
+    """The learner with other parameters, or another optimiser state, of c, g and b."""
+    own = dataclasses.replace(learner.own, contribution=dataclasses.replace(learner.own.contribution, **parts))
+    return dataclasses.replace(learner, own=own)
+
+
+def generic(method: ActorCritic):
     """A learner whose values and contributions are not at their start."""
     learner = method.init(jax.random.key(5), UMBRELLA)
     table = ContributionTable(jnp.asarray(later), jnp.asarray(gates), jnp.asarray(here))
-    return dataclasses.replace(
-        learner,
-        value=dataclasses.replace(learner.value, parameters=ValueTable(jnp.asarray(values))),
-        contribution=dataclasses.replace(learner.contribution, parameters=table),
-    )
+    value = dataclasses.replace(learner.value, parameters=ValueTable(jnp.asarray(values)))
+    return contributing(dataclasses.replace(learner, value=value), parameters=table)
 
 
 def test_the_credit_is_that_of_augmented_rewards(batch):
     """λ-advantages of α c + β r by loops; the credit that is shown adds up to them, and the policy steps along them."""
-    method = SyntheticReturns(SGD, lambda_=0.8, synthetic_weight=0.7, reward_weight=0.4)
+    method = make_method("synthetic-returns", inner=SGD, lambda_=0.8, synthetic_weight=0.7, reward_weight=0.4)
     learner = generic(method)
     credit, data = jax.device_get(method.credit(learner, batch)), jax.device_get(batch)
     rewards = 0.7 * later[data.observations[:, :-1]] + 0.4 * data.rewards
@@ -63,7 +68,7 @@ def test_the_credit_is_that_of_augmented_rewards(batch):
     sums = [oracles.loop_pairwise_sum(*one) for one in zip(credit.weights, credit.signal, data.valid, strict=True)]
     np.testing.assert_allclose(credit.advantages, sums, rtol=1e-4, atol=1e-5)
     after, _ = method.learn(learner, batch)
-    policy = SGD.improve_policy(learner.policy, batch, jnp.asarray(credit.advantages))
+    policy = policy_after(SGD, learner.policy, batch, jnp.asarray(credit.advantages))
     np.testing.assert_allclose(after.policy.parameters.logits, policy.parameters.logits, rtol=1e-5)
     targets = jnp.asarray(credit.advantages + values[data.observations[:, :-1]])
     value = SGD.improve_value(learner.value, batch, targets)
@@ -71,7 +76,7 @@ def test_the_credit_is_that_of_augmented_rewards(batch):
 
 
 def test_the_loss_by_loops(batch):
-    table = generic(SyntheticReturns(SGD)).contribution.parameters
+    table = generic(make_method("synthetic-returns", inner=SGD)).own.contribution.parameters
     data, total, count = jax.device_get(batch), 0.0, 0
     for states, rewards, valid in zip(data.observations, data.rewards, data.valid, strict=True):
         for t in np.nonzero(valid)[0]:
@@ -82,7 +87,7 @@ def test_the_loss_by_loops(batch):
 
 
 def test_padding_is_never_read(batch):
-    method = SyntheticReturns(SGD)
+    method = make_method("synthetic-returns", inner=SGD)
     learner = generic(method)
     poisoned = dataclasses.replace(batch, rewards=jnp.where(batch.valid, batch.rewards, jnp.nan))
     for clean, dirty in zip(
@@ -96,18 +101,21 @@ def test_without_weight_for_contributions_it_is_a2c(place):
     """α = 0: the same keys make the same policies and values, whatever c, g and b learn beside them."""
     env = make_environment("dag", depth=4) if place == "dag" else key_to_door()
     inner = InnerLoop(episodes=3, discount=0.9, standardise=place != "dag")
-    method = SyntheticReturns(inner, lambda_=0.7, synthetic_weight=0.0, head_width=4, network=TINY)
-    plain = A2C(inner, lambda_=0.7, network=TINY)
+    method = make_method(
+        "synthetic-returns", inner=inner, lambda_=0.7, synthetic_weight=0.0, head_width=4, network=TINY
+    )
+    plain = make_method("a2c", inner=inner, lambda_=0.7, network=TINY)
     learner, twin = jax.jit(lambda key: (method.init(key, env), plain.init(key, env)))(jax.random.key(0))
     first, learn, learn_twin = learner, eqx.filter_jit(method.learn), eqx.filter_jit(plain.learn)
     collect = jax.jit(lambda learner, key: collect_episodes(method, learner, env, key))
     for seed in range(2):
         trajectory = collect(learner, jax.random.key(seed))
         learner, twin = learn(learner, trajectory)[0], learn_twin(twin, trajectory)[0]
-    for a, b in zip(jax.tree.leaves((learner.policy, learner.value)), jax.tree.leaves(twin), strict=True):
+    ours, theirs = (learner.policy, learner.value), (twin.policy, twin.value)
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
     moved = jax.tree.map(
-        lambda a, b: jnp.abs(a - b).max(), first.contribution.parameters, learner.contribution.parameters
+        lambda a, b: jnp.abs(a - b).max(), first.own.contribution.parameters, learner.own.contribution.parameters
     )
     assert max(jax.tree.leaves(moved)) > 1e-3
 
@@ -127,19 +135,17 @@ def test_a_cause_is_found():
         learner,
         policy=method.inner.trained_policy(dataclasses.replace(learner.policy.parameters, logits=jnp.zeros((6, 1)))),
         value=method.inner.trained_value(ValueTable(zeros)),
-        contribution=dataclasses.replace(
-            learner.contribution,
-            parameters=ContributionTable(zeros, zeros, zeros),
-            state=method.contribution_optimiser.init(ContributionTable(zeros, zeros, zeros)),
-        ),
     )
+    table = ContributionTable(zeros, zeros, zeros)
+    optimiser = method.inner.build_optimiser(method.rule.contribution_learning_rate)
+    learner = contributing(learner, parameters=table, state=optimiser.init(table))
 
     @jax.jit
     def many(start):
         return jax.lax.scan(lambda before, _: (method.learn(before, data)[0], None), start, length=800)[0]
 
     learner = many(learner)
-    table = learner.contribution.parameters
+    table = learner.own.contribution.parameters
     assert contribution_loss(table, data) < 0.01
     known = jax.vmap(table)(jnp.arange(6))
     np.testing.assert_allclose(known.gate[4] * (known.later[1] - known.later[2]), 5, atol=0.3)
@@ -152,12 +158,14 @@ def test_a_cause_is_found():
 def test_memories_keep_no_gradient():
     """The head of c learns from sums over earlier states, but the perception module hears of g and b alone."""
     env = key_to_door()
-    method = SyntheticReturns(InnerLoop(episodes=2, initial_scale=1.0), head_width=4, network=TINY)
+    method = make_method(
+        "synthetic-returns", inner=InnerLoop(episodes=2, initial_scale=1.0), head_width=4, network=TINY
+    )
 
     @jax.jit
     def started(key):
         learner = method.init(key, env)
-        return learner.contribution.parameters, collect_episodes(method, learner, env, key).observations
+        return learner.own.contribution.parameters, collect_episodes(method, learner, env, key).observations
 
     model, observations = started(jax.random.key(0))
     assert isinstance(model, ContributionNetwork)
@@ -183,21 +191,21 @@ def test_key_to_door_presets():
         make_method("synthetic-returns", name, "key-to-door") for name in ("paper", "default", "small")
     )
     for method in (paper, default):
-        assert (method.lambda_, method.synthetic_weight, method.reward_weight) == (0.5, 0.3, 1.0)
-        assert method.inner.learning_rate == method.contribution_learning_rate == 2e-4
-        assert method.head_width == 128 and method.network.trunk == (512, 256)
-    assert small.contribution_learning_rate == 2e-3 and small.head_width == 32
+        assert (method.rule.lambda_, method.rule.synthetic_weight, method.rule.reward_weight) == (0.5, 0.3, 1.0)
+        assert method.inner.learning_rate == method.rule.contribution_learning_rate == 2e-4
+        assert method.rule.head_width == 128 and method.network.trunk == (512, 256)
+    assert small.rule.contribution_learning_rate == 2e-3 and small.rule.head_width == 32
     for preset in ("default", "paper"):
-        assert make_method("synthetic-returns", preset, "dag") == SyntheticReturns()
+        assert make_method("synthetic-returns", preset, "dag") == ActorCritic(SyntheticReturns())
 
 
 def test_trains_in_key_to_door():
     base = make_method("synthetic-returns", "small", "key-to-door", network=TINY, head_width=4)
     base = dataclasses.replace(base, inner=dataclasses.replace(base.inner, episodes=2))
-    faster = dataclasses.replace(base, contribution_learning_rate=2e-2)
+    faster = with_values(base, contribution_learning_rate=2e-2)
     learner = learners_after(3, [base, faster], key_to_door())
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(learner))
-    moved = np.abs(np.asarray(learner.contribution.parameters.here.last.bias))[:, 0]
+    moved = np.abs(np.asarray(learner.own.contribution.parameters.here.last.bias))[:, 0]
     assert 0 < moved[0] < 0.01 < moved[1]
 
 

@@ -1,14 +1,13 @@
 """The check that users point at their own methods."""
 
-import dataclasses
-
 import jax
 import pytest
 
 from paircredit.envs import make_environment
 from paircredit.errors import PaircreditError
-from paircredit.methods import MetaPWTD, make_method
+from paircredit.methods import ActorCritic, InnerLoop, MetaPWTD, OuterLoop, make_method
 from paircredit.training import check_method
+from tests.sentences import refused
 
 
 @pytest.mark.parametrize("name", ["meta-pwr", "meta-pwtd"])
@@ -16,22 +15,40 @@ def test_our_own_methods_pass(name: str, x64: None) -> None:
     assert check_method(make_method(name), make_environment("dag", depth=4), updates=3).relative_error < 1e-6
 
 
-class Wrong(MetaPWTD):
-    """Learns with twice the advantages that its problem speaks of, and forgets to say so."""
+INNER = InnerLoop(optimiser="sgd")
+
+
+class Wrong(ActorCritic):
+    """Its problem speaks of the right advantages, but half of their derivative is gone."""
 
     def problem(self):
-        right = super().problem()
+        right = ActorCritic.problem(self)
 
         def advantages(weights, data, fixed):
             psi = right.advantages(weights, data, fixed)
-            return psi + jax.lax.stop_gradient(psi) if fixed is None else 2 * psi
+            return (psi + jax.lax.stop_gradient(psi)) / 2 if fixed is None else psi
 
         return right._replace(advantages=advantages)
 
 
+class Twice(ActorCritic):
+    """Its problem speaks of twice the advantages that it learns with."""
+
+    def problem(self):
+        right = ActorCritic.problem(self)
+        return right._replace(advantages=lambda *arguments: 2 * right.advantages(*arguments))
+
+
 def test_a_wrong_derivative_is_caught(x64: None) -> None:
-    method = Wrong(inner=dataclasses.replace(make_method("meta-pwtd").inner, optimiser="sgd"))
+    method = Wrong(MetaPWTD(), INNER, OuterLoop())
     assert check_method(method, make_environment("dag", depth=4), updates=2).relative_error > 0.1
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+def test_another_step_than_the_problem_says_is_refused(x64: None, optimiser: str) -> None:
+    method = Twice(MetaPWTD(), InnerLoop(optimiser=optimiser), OuterLoop())
+    with refused("meta-pwtd learns otherwise than its problem says", "after inner update 1"):
+        check_method(method, make_environment("dag", depth=4), updates=2)
 
 
 def test_a_method_without_weights_is_refused() -> None:

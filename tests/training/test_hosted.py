@@ -168,7 +168,7 @@ def test_sequences_of_a2c_rr_do_not_go_on_in_the_episodes_behind_a_stop():
     methods = [replace_dotted(method, settings, "a2c-rr")] * MEMBERS
 
     def recordings(state):
-        return jax.device_get(state.learner.predictor.state.recordings)
+        return jax.device_get(state.learner.own.predictor.state.recordings)
 
     first = train(methods, [env] * MEMBERS, range(MEMBERS), Plan(updates=1), 3)
     assert (recordings(first).running == 21).all() and not recordings(first).books.stored.any()

@@ -11,7 +11,8 @@ import pytest
 
 from paircredit.envs import DagConfig
 from paircredit.metagradient import apply_updates, check_metagradient, explicit_one_step
-from paircredit.methods import A2C, HPWR, InnerLoop, MetaPWR, MetaPWTD, OuterLoop
+from paircredit.methods import ActorCritic, InnerLoop, MetaPWR, MetaPWTD, OuterLoop, make_method
+from paircredit.networks import MemorySpec
 from paircredit.training import Plan, collect_episodes, learns_weights, run_chunk, stack_members, start, start_members
 from paircredit.training.loop import mean_return, reset_iteration
 from paircredit.training.members import member_keys
@@ -37,8 +38,8 @@ def assert_close(one, other, tolerance=1e-5):
 
 
 def test_who_learns_weights():
-    assert learns_weights(MetaPWR()) and learns_weights(MetaPWTD())
-    assert not learns_weights(A2C()) and not learns_weights(HPWR())
+    assert learns_weights(make_method("meta-pwr")) and learns_weights(make_method("meta-pwtd"))
+    assert not learns_weights(make_method("a2c")) and not learns_weights(make_method("h-pwr"))
 
 
 def test_mean_return_is_the_mean_over_episodes_whatever_their_length():
@@ -59,17 +60,17 @@ def test_mean_return_is_the_mean_over_episodes_whatever_their_length():
 
 class TestStart:
     def test_online_has_a_first_batch_and_reset_has_none(self):
-        online = start(A2C(), DAG, Plan(), jax.random.key(0))
+        online = start(make_method("a2c"), DAG, Plan(), jax.random.key(0))
         assert online.trajectory.rewards.shape == (8, 4)
-        assert start(A2C(), DAG, Plan(protocol="reset"), jax.random.key(0)).trajectory == ()
+        assert start(make_method("a2c"), DAG, Plan(protocol="reset"), jax.random.key(0)).trajectory == ()
 
     def test_given_weights_are_taken(self):
         weights = SigmoidTable(jnp.full((10, 10), 3.0))
-        state = start(MetaPWR(), DAG, Plan(protocol="reset"), jax.random.key(0), weights)
+        state = start(make_method("meta-pwr"), DAG, Plan(protocol="reset"), jax.random.key(0), weights)
         np.testing.assert_array_equal(state.learner.weights.parameters.eta, weights.eta)
 
     def test_every_member_gets_its_own(self):
-        methods, envs = stack_members([MetaPWR()] * 2), stack_members([DAG] * 2)
+        methods, envs = stack_members([make_method("meta-pwr")] * 2), stack_members([DAG] * 2)
         weights = stack_members([SigmoidTable(jnp.zeros((10, 10))), SigmoidTable(jnp.ones((10, 10)))])
         state = start_members(methods, envs, Plan(protocol="reset"), member_keys([0, 1]), weights)
         np.testing.assert_array_equal(state.learner.weights.parameters.eta, weights.eta)
@@ -88,9 +89,10 @@ class TestOnline:
     """In float64: behind a fresh Adam the first metagradient is small, and Adam would scale up its rounding."""
 
     plan = Plan(updates=3)
-    method = MetaPWR(
-        InnerLoop(initial_scale=0.5, episodes=4, learning_rate=1.0),  # an update shows in the very next batch
-        OuterLoop(learning_rate=0.1, initial_scale=1.0),
+    method = make_method(
+        "meta-pwr",
+        inner=InnerLoop(initial_scale=0.5, episodes=4, learning_rate=1.0),  # an update shows in the very next batch
+        outer=OuterLoop(learning_rate=0.1, initial_scale=1.0),
     )
 
     def test_learn_then_collect_then_judge(self, three_updates, x64):
@@ -121,7 +123,11 @@ def test_frozen_weights_are_handcrafted_weights():
     plan = Plan(updates=5, learn_weights=False)
     eta = jax.random.normal(jax.random.key(3), (10, 10))
     inner = InnerLoop(initial_scale=0.5, learning_rate=0.1)
-    hpwr, meta, key = HPWR(inner, table=jax.nn.sigmoid(eta)), MetaPWR(inner), jax.random.key(0)
+    hpwr, meta, key = (
+        make_method("h-pwr", inner=inner, table=jax.nn.sigmoid(eta)),
+        make_method("meta-pwr", inner=inner),
+        jax.random.key(0),
+    )
     h_state, m_state = start(hpwr, DAG, plan, key), start(meta, DAG, plan, key, SigmoidTable(eta))
     # Their initialisations draw differently: start both from the same policy and the same batch.
     learner = dataclasses.replace(m_state.learner, policy=h_state.learner.policy)
@@ -146,16 +152,16 @@ class TestReset:
     inner = InnerLoop(initial_scale=0.7, learning_rate=0.05, discount=0.9, entropy_cost=0.01, episodes=4)
     outer = OuterLoop(initial_scale=1.0, lambda_=0.8)
 
-    @pytest.mark.parametrize("method_class", [MetaPWR, MetaPWTD])
-    def test_the_outer_gradient_agrees_with_finite_differences_of_the_replay(self, method_class, x64):
+    @pytest.mark.parametrize("rule", [MetaPWR(), MetaPWTD()])
+    def test_the_outer_gradient_agrees_with_finite_differences_of_the_replay(self, rule, x64):
         gradients = []
 
-        class Spied(method_class):
+        class Spied(ActorCritic):
             def improve_weights(self, learner, gradient):
                 gradients.append(gradient)
-                return method_class.improve_weights(self, learner, gradient)
+                return ActorCritic.improve_weights(self, learner, gradient)
 
-        method, env = Spied(self.inner, self.outer), DagConfig(depth=4).build()
+        method, env = Spied(rule, self.inner, self.outer), DagConfig(depth=4).build()
         state = start(method, env, self.plan, jax.random.key(2))
         weights = state.learner.weights.parameters
         _, summary = reset_iteration(method, env, self.plan, state)
@@ -195,7 +201,7 @@ class TestReset:
 
     def test_policies_are_forgotten_and_weights_are_kept(self):
         """After many resets the policy is as young as after one; the weights went on."""
-        method = MetaPWR(self.inner, dataclasses.replace(self.outer, learning_rate=0.1))
+        method = make_method("meta-pwr", inner=self.inner, outer=dataclasses.replace(self.outer, learning_rate=0.1))
         methods, envs, state = begin(method, self.plan)
         before = np.asarray(state.learner.weights.parameters.eta)
         ages, distances = [], []
@@ -207,7 +213,9 @@ class TestReset:
         assert 0 < distances[0] < distances[1] < distances[2]
         assert summaries["outer_loss"].shape == summaries["metagradient_norm"].shape == (1, 2)
 
-    def test_methods_without_an_outer_loop_can_be_reset_too(self):
-        methods, envs, state = begin(A2C(self.inner), self.plan)
+    @pytest.mark.parametrize("name", ["a2c", "h-pwr", "tvt"])
+    def test_methods_without_an_outer_loop_can_be_reset_too(self, name):
+        settings = {"memory": MemorySpec(4, 4, 4, 4, 1, 2, 4)} if name == "tvt" else {}
+        methods, envs, state = begin(make_method(name, inner=self.inner, **settings), self.plan)
         _, summaries = run_chunk(methods, envs, self.plan, state)
         assert set(summaries) == {"episode_return"}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from paircredit.envs import DagConfig, UmbrellaConfig
-from paircredit.methods import A2C, HPWR, InnerLoop, MetaPWR, MetaPWTD, OuterLoop
+from paircredit.methods import InnerLoop, OuterLoop, make_method
+from paircredit.settings import with_values
 from paircredit.training import Plan, member_keys, stack_members, train
 from paircredit.training.loop import chunk_program
 from tests.sentences import refused
@@ -40,7 +39,10 @@ def assert_same(one, other):
 @pytest.fixture(scope="module")
 def trio():
     """Three seeds with three learning rates."""
-    methods = [MetaPWR(InnerLoop(learning_rate=rate), OuterLoop(learning_rate=0.1)) for rate in (0.01, 0.03, 0.1)]
+    methods = [
+        make_method("meta-pwr", inner=InnerLoop(learning_rate=rate), outer=OuterLoop(learning_rate=0.1))
+        for rate in (0.01, 0.03, 0.1)
+    ]
     return methods, recorded(methods, [DAG] * 3, [7, 8, 9])
 
 
@@ -57,9 +59,14 @@ def test_sweeping_numbers_does_not_compile_again(trio):
     """Other learning rates, discounts, entropies, clips: the same program."""
     before = chunk_program()._cache_size()
     methods = [
-        MetaPWR(
-            InnerLoop(learning_rate=0.2 * i, value_learning_rate=0.3, discount=0.5, entropy_cost=0.1 * i, epsilon=1e-3),
-            OuterLoop(learning_rate=0.3, clip_norm=1.0 + i, lambda_=0.1 * i, entropy_cost=0.1, second_moment_decay=0.5),
+        make_method(
+            "meta-pwr",
+            inner=InnerLoop(
+                learning_rate=0.2 * i, value_learning_rate=0.3, discount=0.5, entropy_cost=0.1 * i, epsilon=1e-3
+            ),
+            outer=OuterLoop(
+                learning_rate=0.3, clip_norm=1.0 + i, lambda_=0.1 * i, entropy_cost=0.1, second_moment_decay=0.5
+            ),
         )
         for i in (1, 2, 3)
     ]
@@ -71,20 +78,20 @@ def test_sweeping_numbers_does_not_compile_again(trio):
 def test_a_change_of_structure_does_compile(trio):
     """The counter above counts."""
     before = chunk_program()._cache_size()
-    recorded([A2C(InnerLoop(episodes=2))], [DAG], [0])
+    recorded([make_method("a2c", inner=InnerLoop(episodes=2))], [DAG], [0])
     assert chunk_program()._cache_size() == before + 1
 
 
 def test_environment_parameters_are_swept_too():
     envs = [UmbrellaConfig(length=n, mean=m, variance=0.0, horizon=4).build() for n, m in ((2, 0.0), (4, 100.0))]
-    _, curves = recorded([A2C()] * 2, envs, [0, 0])
+    _, curves = recorded([make_method("a2c")] * 2, envs, [0, 0])
     assert (np.abs(curves[0]) <= 1).all() and (np.abs(curves[1] - 300) <= 1).all()
 
 
 def test_fixed_values_are_members():
     """The paper's masked value functions, in one program: each member keeps its own."""
     masks = [jnp.zeros(10), jnp.arange(10.0)]
-    state, _ = recorded([MetaPWTD(fixed_value=mask) for mask in masks], [DAG] * 2, [0, 0])
+    state, _ = recorded([make_method("meta-pwtd", fixed_value=mask) for mask in masks], [DAG] * 2, [0, 0])
     np.testing.assert_array_equal(state.learner.value.parameters.values, masks)
     eta = state.learner.weights.parameters.eta
     assert np.abs(eta[0] - eta[1]).max() > 1e-3, "another value function makes other weights"
@@ -92,8 +99,8 @@ def test_fixed_values_are_members():
 
 class TestStacking:
     def test_leaves_get_a_leading_axis(self):
-        stacked = stack_members([A2C(lambda_=0.5), A2C(lambda_=0.9)])
-        np.testing.assert_allclose(stacked.lambda_, [0.5, 0.9])
+        stacked = stack_members([make_method("a2c", lambda_=0.5), make_method("a2c", lambda_=0.9)])
+        np.testing.assert_allclose(stacked.rule.lambda_, [0.5, 0.9])
         assert stacked.inner.learning_rate.shape == (2,) and stacked.episodes == 8
 
     def test_nobody(self):
@@ -103,12 +110,12 @@ class TestStacking:
     @pytest.mark.parametrize(
         "members",
         [
-            (A2C(), MetaPWR()),
-            (A2C(), A2C(InnerLoop(episodes=4))),
-            (A2C(), A2C(InnerLoop(optimiser="sgd"))),
+            (make_method("a2c"), make_method("meta-pwr")),
+            (make_method("a2c"), make_method("a2c", inner=InnerLoop(episodes=4))),
+            (make_method("a2c"), make_method("a2c", inner=InnerLoop(optimiser="sgd"))),
             (DAG, DagConfig(depth=6).build()),
             (UmbrellaConfig(length=3).build(), UmbrellaConfig(length=4).build()),
-            (HPWR(), HPWR(table=jnp.ones((10, 10)))),
+            (make_method("h-pwr"), make_method("h-pwr", table=jnp.ones((10, 10)))),
         ],
         ids=["method", "episodes", "optimiser", "depth", "horizon", "table or none"],
     )
@@ -118,12 +125,14 @@ class TestStacking:
 
     def test_different_shapes_are_refused(self):
         with refused("[10,10]", "[46,46]"):
-            stack_members([HPWR(table=jnp.ones((10, 10))), HPWR(table=jnp.ones((46, 46)))])
+            stack_members(
+                [make_method("h-pwr", table=jnp.ones((10, 10))), make_method("h-pwr", table=jnp.ones((46, 46)))]
+            )
 
     def test_the_original_is_left_alone(self):
-        method = A2C()
-        stack_members([method, dataclasses.replace(method, lambda_=0.3)])
-        assert method == A2C()
+        method = make_method("a2c")
+        stack_members([method, with_values(method, lambda_=0.3)])
+        assert method == make_method("a2c")
 
 
 def test_member_keys_come_from_the_seed_alone():

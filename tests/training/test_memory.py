@@ -10,7 +10,7 @@ import pytest
 
 from paircredit.envs import DagConfig, make_environment
 from paircredit.errors import NotEnoughMemoryError
-from paircredit.methods import A2C, InnerLoop, make_method, replace_dotted
+from paircredit.methods import InnerLoop, make_method, replace_dotted
 from paircredit.training import Plan, memory, train
 from tests.sentences import refused
 
@@ -45,7 +45,7 @@ def test_training_says_what_to_lower(monkeypatch: pytest.MonkeyPatch, free: Any,
         "or B to 4 or less (--method.inner.episodes)",
         "or T to 1",
     ):
-        train([A2C(InnerLoop(episodes=16))] * 8, [DAG] * 8, list(range(8)), Plan(updates=1), 1)
+        train([make_method("a2c", inner=InnerLoop(episodes=16))] * 8, [DAG] * 8, list(range(8)), Plan(updates=1), 1)
 
 
 @pytest.mark.parametrize(

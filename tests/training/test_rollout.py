@@ -12,8 +12,7 @@ import pytest
 from jaxtyping import Array
 
 from paircredit.envs import DagConfig, Discrete, EnvSpec, UmbrellaConfig
-from paircredit.methods import A2C, InnerLoop
-from paircredit.methods.acting import nothing_to_remember
+from paircredit.methods import InnerLoop, make_method
 from paircredit.networks import PolicyTable
 from paircredit.training import collect_episodes
 from paircredit.types import TimeStep
@@ -26,7 +25,7 @@ logits[3:, 1] = 50.0
 
 
 def collect(env, key=0, episodes=EPISODES):
-    method = A2C(InnerLoop(episodes=episodes))
+    method = make_method("a2c", inner=InnerLoop(episodes=episodes))
     learner = method.init(jax.random.key(0), env)
     policy = dataclasses.replace(learner.policy, parameters=PolicyTable(jnp.asarray(logits)))
     learner = dataclasses.replace(learner, policy=policy)
@@ -147,7 +146,8 @@ class EveryOther(eqx.Module):
     def policy(self, learner, carry, observation):
         return jnp.stack([jnp.array(0.0), 200.0 * carry - 100.0]), 1.0 - carry
 
-    remember = nothing_to_remember
+    def remember(self, carry, action, reward):
+        return carry
 
     def learn(self, learner, trajectory):
         return learner, ()

@@ -17,19 +17,26 @@ from paircredit.bench.measure import Measurement, compile_all, compile_program, 
 from paircredit.bench.profile import Profile, Share, one_by_one, profile
 from paircredit.envs.registry import environment_config, make_environment
 from paircredit.errors import PaircreditError
-from paircredit.methods import make_method, meta_learn, preset_environment, replace_dotted
-from paircredit.methods.acting import logits_of_policy
+from paircredit.methods import (
+    ActorCritic,
+    Learner,
+    Trained,
+    make_method,
+    meta_learn,
+    preset_environment,
+    replace_dotted,
+)
+from paircredit.methods.a2c_rr import Redistribution
 from paircredit.training.loop import Plan, chunk, learns_weights, start_members
 from paircredit.training.members import member_keys, stack_members
 from paircredit.training.memory import enough_memory, refuse_batches_too_large, refuse_learners_too_large
 from paircredit.training.pieces import collect_piece
 from paircredit.training.rollout import collect_episodes
 from paircredit.training.train import refuse_pieces
+from paircredit.types import Trajectory
 
 _MOST_OPERATIONS = 40
 """That are kept of a profile, the longest."""
-_VALUES = ("value", "weighted_value", "redistributed_value")
-"""What value functions are called in learners."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -226,15 +233,15 @@ def _parts(stacked: Any, envs: Any, state: Any, method: Any) -> Iterator[tuple[s
     else:
         yield "rollout", jax.vmap(collect_piece), (stacked, learner, envs, state.actors, keys)
 
-    apart = type(method).policy is logits_of_policy and not method.network.shared
+    apart = isinstance(method, ActorCritic) and not method.network.shared
     if apart:  # an agent with memory, or one network for policy and value, learns as a whole
         advantages = jnp.zeros_like(trajectory.rewards) + 0.1
         yield (
             "policy",
-            jax.vmap(lambda m, p, t, a: m.inner.improve_policy(p, t, a)),
+            jax.vmap(_improve_policy),
             (stacked, learner.policy, trajectory, advantages),
         )
-    values = [getattr(learner, name) for name in _VALUES if getattr(learner, name, None) is not None]
+    values = _values_of(learner) if isinstance(method, ActorCritic) else []
     if values:
         yield (
             "values",
@@ -266,3 +273,13 @@ def peak_device_bytes() -> int | None:
     """The most memory that was ever in use on the device, where it tells."""
     statistics = jax.devices()[0].memory_stats() or {}
     return statistics.get("peak_bytes_in_use")
+
+
+def _improve_policy(method: Any, policy: Trained, trajectory: Trajectory, advantages: jax.Array) -> Trained:
+    gradients = jax.grad(method.inner.policy_loss)(policy.parameters, trajectory, advantages)
+    return policy.step(method.inner.policy_optimiser, gradients)
+
+
+def _values_of(learner: Learner) -> list[Trained]:
+    own = [learner.own.redistributed_value] if isinstance(learner.own, Redistribution) else []
+    return [value for value in (learner.value, learner.weighted_value, *own) if value is not None]

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from collections.abc import Mapping
 
-from paircredit.errors import PaircreditError
+import tyro
+
+from paircredit.commands.options import parse_options
+
+WIDE = 160
+"""Columns of a table that no terminal shows."""
 
 
 def run(words: list[str]) -> int:
-    """`paircredit list`."""
+    """List names, or all hyperparameters of one method on one environment."""
     if words:
-        raise PaircreditError(f"`paircredit list` takes no further words, but was given {' '.join(words)!r}.")
+        return _list_settings(words)
     from paircredit.envs import environments
     from paircredit.experiments.spec import SCALES
     from paircredit.methods import methods, presets
@@ -42,3 +48,32 @@ def print_entries(entries: Mapping[str, str]) -> None:
             continue
         lines = textwrap.wrap(f"{summary}: {', '.join(names)}", 118 - width, break_on_hyphens=False)
         print(f"  {family + '…':<{width}} " + f"\n{' ' * (width + 3)}".join(lines))
+
+
+@dataclasses.dataclass(frozen=True)
+class ListOptions:
+    """What there is by name; with a method and an environment, its hyperparameters and where they come from."""
+
+    method: tyro.conf.Positional[str]
+    """Name of a method."""
+    env: tyro.conf.Positional[str] = "dag"
+    """Name of an environment."""
+    preset: str = "default"
+    """Hyperparameters to start from."""
+
+
+def _list_settings(words: list[str]) -> int:
+    from rich.console import Console
+    from rich.table import Table
+
+    from paircredit.methods.registry import resolved_settings
+
+    options = parse_options(ListOptions, words, "paircredit list")
+    table = Table("setting", "value", "set by", "meaning", box=None, pad_edge=False, header_style="bold")
+    for setting in resolved_settings(options.method, options.preset, options.env):
+        value = "none" if setting.value is None else str(setting.value)
+        table.add_row(setting.name, value, setting.set_by, setting.about.help)
+    console = Console(highlight=False, markup=False)
+    console = console if console.is_terminal else Console(width=WIDE, highlight=False, markup=False)
+    console.print(table)
+    return 0

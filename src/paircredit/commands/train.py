@@ -9,7 +9,7 @@ import shlex
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import numpy as np
 
@@ -64,9 +64,10 @@ def run(words: list[str]) -> int:
     preset = _value_of("--preset", flags) or "default"
     default_env = environment_config(env_name, **preset_environment(preset, env_name))
     default_method: Any = make_method(method_name, preset, env_name)
+    shown, lengths = as_options(default_method), preset_training(preset, env_name)
     typed = dataclasses.make_dataclass(
         "TrainOptions",
-        [("env", type(default_env)), ("method", type(default_method))],
+        [("env", type(default_env)), ("method", type(shown))],
         bases=(TrainOptions,),
         frozen=True,
     )
@@ -75,7 +76,7 @@ def run(words: list[str]) -> int:
         typed,
         _shorten(flags, default_method),
         f"paircredit train {env_name} {method_name}",
-        default=typed(env=default_env, method=default_method, **preset_training(preset, env_name)),
+        default=typed(env=default_env, method=shown, **lengths),
     )
     for name, number, most in (
         ("frames", options.frames, MOST_FRAMES),
@@ -101,7 +102,7 @@ def run(words: list[str]) -> int:
         updates=-(-options.frames // per_update),
         seeds=tuple(range(options.first_seed, options.first_seed + options.seeds)),
         env_settings=dataclasses.asdict(options.env),
-        method_settings=_differences(options.method, default_method),
+        method_settings=_changes(options.method, shown),
         preset=options.preset,
         protocol=options.protocol,
         inner_updates=options.inner_updates,
@@ -110,6 +111,39 @@ def run(words: list[str]) -> int:
         tags={"role": "train"},
     )
     return _run_training(spec, out)
+
+
+def as_options(group: Any) -> Any:
+    """A method as the parser takes it: a dataclass with a line of help per setting, groups of settings within it."""
+    import tyro
+
+    from paircredit.settings import RULE, about, fields_of, values_of
+
+    hints = get_type_hints(type(group)) | (get_type_hints(type(group.rule)) if RULE in vars(group) else {})
+    kinds, values = [], {}
+    for name, value in values_of(group).items():
+        values[name] = as_options(value) if dataclasses.is_dataclass(value) else value
+        kind = type(values[name]) if dataclasses.is_dataclass(value) else hints[name]
+        kinds.append(
+            (name, Annotated[kind, tyro.conf.arg(name=name.replace("_", "-"), help=about(fields_of(group)[name]).help)])
+        )
+    made = dataclasses.make_dataclass(type(group).__name__, kinds, frozen=True)
+    made.__doc__ = type(group).__doc__
+    return made(**values)
+
+
+def _changes(options: Any, usual: Any, prefix: str = "") -> dict[str, Any]:
+    """The options in which two such dataclasses differ, by dotted name."""
+    changed: dict[str, Any] = {}
+    for name, new in vars(options).items():
+        old = vars(usual)[name]
+        if dataclasses.is_dataclass(new):
+            changed |= _changes(new, old, f"{prefix}{name}.")
+        elif new is not old and new != old:
+            if isinstance(new, float) and not math.isfinite(new):
+                raise PaircreditError(f"The setting {prefix}{name} is {new}; a finite number is needed.")
+            changed[f"{prefix}{name}"] = new
+    return changed
 
 
 def _run_training(spec: Any, out: Path) -> int:
@@ -174,8 +208,9 @@ def _value_of(flag: str, words: list[str]) -> str | None:
 
 def _shorten(words: list[str], method: Any) -> list[str]:
     """Let --method.learning-rate stand for --method.inner.learning-rate, and so on for the inner loop."""
-    own = {field.name for field in dataclasses.fields(method)}
-    inner = {field.name for field in dataclasses.fields(method.inner)}
+    from paircredit.settings import fields_of
+
+    own, inner = fields_of(method).keys(), fields_of(method.inner).keys()
     result = []
     for word in words:
         prefix, _, rest = word.partition("--method.")
@@ -184,17 +219,3 @@ def _shorten(words: list[str], method: Any) -> list[str]:
         short = not prefix and word.startswith("--method.") and {name, negated} & inner and name not in own
         result.append("--method.inner." + rest if short else word)
     return result
-
-
-def _differences(method: Any, default: Any, prefix: str = "") -> dict[str, Any]:
-    """The fields in which a method differs from its default, by dotted name."""
-    changed: dict[str, Any] = {}
-    for field in dataclasses.fields(method):
-        new, old = getattr(method, field.name), getattr(default, field.name)
-        if dataclasses.is_dataclass(new):
-            changed |= _differences(new, old, f"{prefix}{field.name}.")
-        elif new is not old and new != old:
-            if isinstance(new, float) and not math.isfinite(new):
-                raise PaircreditError(f"The setting {prefix}{field.name} is {new}; a finite number is needed.")
-            changed[f"{prefix}{field.name}"] = new
-    return changed

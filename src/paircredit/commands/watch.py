@@ -14,7 +14,7 @@ from paircredit.errors import PaircreditError
 
 if TYPE_CHECKING:
     from paircredit.envs.key_to_door import KeyToDoor
-    from paircredit.methods.credit import Credit
+    from paircredit.methods.rule import Credit
     from paircredit.studies.key_to_door.episode import Episode
     from paircredit.types import Trajectory
 
@@ -63,18 +63,19 @@ def run(words: Sequence[str]) -> int:
 def optimal_episode(seed: int) -> Episode:
     """An episode of the optimal player; its actions are credited by the handcrafted weights, without a baseline."""
     import jax
+    import jax.numpy as jnp
 
     from paircredit.envs.key_to_door import KeyToDoorConfig
     from paircredit.envs.key_to_door_players import optimal_player, play
     from paircredit.estimators import pairwise_sum
-    from paircredit.methods.credit import Credit
+    from paircredit.methods.rule import Credit
     from paircredit.weights import handcrafted_weights
 
     env = KeyToDoorConfig().build()
     trajectory = jax.jit(lambda key: play(env, optimal_player, key, 1))(jax.random.key(seed))
     weights = handcrafted_weights(env).matrix()
     returns = jax.vmap(pairwise_sum, (None, 0, 0))(weights, trajectory.rewards, trajectory.valid)
-    credit = Credit(returns, weights[None], trajectory.rewards)
+    credit = Credit(returns, weights[None], trajectory.rewards, jnp.zeros_like(returns))
     return _episode(env, trajectory, credit, "An optimal player, and the handcrafted credit of its actions")
 
 

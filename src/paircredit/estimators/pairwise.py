@@ -48,6 +48,7 @@ def pwtd(
     values: Float[Array, " T_plus_1"],
     discounts: Float[Array, " T"] | float,
     valid: Bool[Array, " T"] | None = None,
+    episode: Int[Array, " T"] | None = None,
 ) -> Float[Array, " T"]:
     """Ψ^PWTD_t = Σ_{k=t+1..T} f(S_t, S_k, k−t) δ_k, the pairwise weighted sum of TD errors.
 
@@ -59,8 +60,9 @@ def pwtd(
         values: T+1 values of the regular return.
         discounts: γ, or one discount per step (0 where the episode terminated).
         valid: padding mask.
+        episode: a number per step; pairs of steps with different ones add nothing.
     """
-    return pairwise_sum(weights, td_errors(rewards, values, discounts, valid), valid)
+    return pairwise_sum(weights, td_errors(rewards, values, discounts, valid), valid, episode)
 
 
 def pwr(
@@ -68,6 +70,7 @@ def pwr(
     rewards: Float[Array, " T"],
     values: Float[Array, " _"],
     valid: Bool[Array, " T"] | None = None,
+    episode: Int[Array, " T"] | None = None,
 ) -> Float[Array, " T"]:
     """Ψ^PWR_t = Σ_{k=t+1..T} f(S_t, S_k, k−t) R_k − v^PWR(S_t), the pairwise weighted sum of rewards.
 
@@ -79,9 +82,10 @@ def pwr(
         values: the baseline, values of the *weighted* return: T entries, or T+1 of which the last is not used
             (weighted returns cannot be bootstrapped).
         valid: padding mask.
+        episode: a number per step; pairs of steps with different ones add nothing.
     """
     length = trajectory_length("rewards", rewards)
     if values.shape != (length,):
         expect_shape("values (as many entries as rewards, or one more)", values, (length + 1,))
     baseline = jnp.where(valid_steps(valid, length), values[:length], 0.0)
-    return pairwise_sum(weights, rewards, valid) - baseline
+    return pairwise_sum(weights, rewards, valid, episode) - baseline

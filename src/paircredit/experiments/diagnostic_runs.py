@@ -21,7 +21,7 @@ from paircredit.estimators import lambda_advantages, pwr
 from paircredit.experiments.learners import load_weights
 from paircredit.experiments.progress import Progress
 from paircredit.experiments.spec import CreditSpec, UmbrellaVarianceSpec, as_json
-from paircredit.methods import A2C, InnerLoop
+from paircredit.methods import A2C, ActorCritic, InnerLoop, Learner
 from paircredit.networks import PolicyTable
 from paircredit.runs.folder import RunWriter, rounded
 from paircredit.training import collect_episodes
@@ -33,9 +33,8 @@ SAMPLING_BATCH = 500
 
 def sample_episodes(env: Any, logits: Float[Array, "S A"], key: Key[Array, ""], episodes: int) -> Trajectory:
     """Episodes of a fixed table policy."""
-    method = A2C(inner=InnerLoop(episodes=episodes))
-    learner = method.init(jax.random.key(0), env)
-    learner = type(learner)(method.inner.trained_policy(PolicyTable(logits)), learner.value)
+    method = ActorCritic(A2C(), inner=InnerLoop(episodes=episodes))
+    learner = Learner(method.inner.trained_policy(PolicyTable(logits)))
     return collect_episodes(method, learner, env, key)
 
 

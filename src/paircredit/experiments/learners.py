@@ -15,7 +15,7 @@ from paircredit.envs.protocol import Environment
 from paircredit.errors import PaircreditError
 from paircredit.experiments.resolve import resolve
 from paircredit.experiments.spec import TrainingSpec
-from paircredit.methods.inner_loop import Trained
+from paircredit.methods.loops import Trained
 from paircredit.methods.protocol import Method
 from paircredit.runs.read import Run, read_arrays, read_run
 from paircredit.training import LoopState, learns_weights, stack_members

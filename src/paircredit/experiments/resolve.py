@@ -10,7 +10,7 @@ from paircredit.envs.registry import make_environment
 from paircredit.errors import PaircreditError
 from paircredit.experiments.spec import TAKEN, TrainingSpec, Variant
 from paircredit.methods.registry import make_method
-from paircredit.methods.settings import replace_dotted
+from paircredit.settings import replace_dotted
 
 
 @dataclasses.dataclass(frozen=True)

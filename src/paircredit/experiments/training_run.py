@@ -26,6 +26,7 @@ from paircredit.networks import PolicyTable, num_states
 from paircredit.runs.checkpoint import SECONDS_BETWEEN, Schedule
 from paircredit.runs.folder import RunWriter, rounded
 from paircredit.runs.trees import tree_sum
+from paircredit.settings import fields_of, values_of, with_values
 from paircredit.training import Chunk, LoopState, Plan, even_chunks, learns_weights, stack_members, states_like, train
 from paircredit.training.members import refuse_seeds
 from paircredit.training.memory import enough_memory, refuse_batches_too_large, refuse_learners_too_large
@@ -131,12 +132,11 @@ def run_training(
 def _settings_of(thing: Any) -> dict[str, Any]:
     """Names and values of a dataclass and of those within it, as JSON; what is no plain value is left out."""
     found: dict[str, Any] = {}
-    for field in dataclasses.fields(thing):
-        value = getattr(thing, field.name)
+    for name, value in values_of(thing).items():
         if dataclasses.is_dataclass(value):
-            found[field.name] = _settings_of(value)
+            found[name] = _settings_of(value)
         elif value is None or isinstance(value, bool | int | float | str | tuple):
-            found[field.name] = value
+            found[name] = value
     return found
 
 
@@ -185,12 +185,13 @@ def _members(spec: TrainingSpec, folder: Path) -> list[Member]:
 
 def _members_of_variant(spec: TrainingSpec, variant: Resolved, folder: Path) -> list[Member]:
     method, env, labels, seeds = variant.method, variant.env, variant.labels, variant.seeds
+    takes_table = "table" in fields_of(method)
     if spec.value_masks:
         return [
             Member(
                 seed,
                 env,
-                dataclasses.replace(method, fixed_value=masked_optimal_values(env, mask)),
+                with_values(method, fixed_value=masked_optimal_values(env, mask)),
                 None,
                 {**labels, "mask": mask},
             )
@@ -198,10 +199,10 @@ def _members_of_variant(spec: TrainingSpec, variant: Resolved, folder: Path) -> 
             for seed in seeds
         ]
     if spec.weights_from is None:
-        if hasattr(method, "table"):  # as data, so that handcrafted and learned tables share a compiled program
-            method = dataclasses.replace(method, table=handcrafted_weights(env).matrix())
+        if takes_table:  # as data, so that handcrafted and learned tables share a compiled program
+            method = with_values(method, table=handcrafted_weights(env).matrix())
         return [Member(seed, env, method, None, labels) for seed in seeds]
-    if not hasattr(method, "table") and not learns_weights(method):
+    if not takes_table and not learns_weights(method):
         raise PaircreditError(f"{spec.method} has no pair weights, so it cannot use those in {spec.weights_from}.")
     source = folder / spec.weights_from
     source = source if source.exists() else Path(spec.weights_from)
@@ -215,7 +216,7 @@ def _members_of_variant(spec: TrainingSpec, variant: Resolved, folder: Path) -> 
     members = []
     for index, seed in enumerate(seeds):
         table, number = tables[index % len(tables)], {"weights": index % len(tables)}
-        own = dataclasses.replace(method, table=jnp.asarray(table, dtype=float)) if hasattr(method, "table") else method
+        own = with_values(method, table=jnp.asarray(table, dtype=float)) if takes_table else method
         members.append(Member(seed, env, own, table, {**labels, **number}))
     return members
 

@@ -1,22 +1,22 @@
-"""Methods: how advantages are made and what learns from them; one file each."""
+"""Methods: one actor-critic, and a credit rule per section of the paper, a file each; TVT is an agent of its own."""
 
 from paircredit.methods.a2c import A2C
 from paircredit.methods.a2c_rr import A2CRR
-from paircredit.methods.credit import Credit
+from paircredit.methods.agent import ActorCritic, Kept, Learner, meta_learn
 from paircredit.methods.hpwr import HPWR
-from paircredit.methods.inner_loop import InnerLoop, Trained
+from paircredit.methods.loops import InnerLoop, OuterData, OuterLoop, Trained
 from paircredit.methods.meta_lambda import MetaLambda
 from paircredit.methods.meta_pwr import MetaPWR
 from paircredit.methods.meta_pwtd import MetaPWTD
-from paircredit.methods.outer_loop import InnerData, OuterData, OuterLoop, meta_learn
 from paircredit.methods.presets import preset_environment, preset_training, presets
 from paircredit.methods.protocol import MetaMethod, Method
 from paircredit.methods.registry import make_method, method_name, methods, register_method
 from paircredit.methods.return_prediction import ReturnPrediction
 from paircredit.methods.rgm import RGM
-from paircredit.methods.settings import replace_dotted
+from paircredit.methods.rule import Credit, CreditRule, Experience, LearningRule, Needs
 from paircredit.methods.synthetic_returns import SyntheticReturns
 from paircredit.methods.tvt import TVT
+from paircredit.settings import replace_dotted
 
 __all__ = [
     "A2C",
@@ -24,14 +24,20 @@ __all__ = [
     "HPWR",
     "RGM",
     "TVT",
+    "ActorCritic",
     "Credit",
-    "InnerData",
+    "CreditRule",
+    "Experience",
     "InnerLoop",
+    "Kept",
+    "Learner",
+    "LearningRule",
     "MetaLambda",
     "MetaMethod",
     "MetaPWR",
     "MetaPWTD",
     "Method",
+    "Needs",
     "OuterData",
     "OuterLoop",
     "ReturnPrediction",

@@ -12,19 +12,31 @@ from jaxtyping import Array, Float, Int, Key
 
 from paircredit.envs.protocol import Environment
 from paircredit.metagradient.problem import MetaProblem
+from paircredit.methods.rule import Credit
 from paircredit.types import PyTree, Trajectory
 
 
 class Method(Protocol):
-    """Anything with these members trains in the shared loop.
-
-    A method that cannot learn from pieces of episodes also has a class attribute `needs_whole_episodes`, which says
-    why; it is then refused where rollouts are pieces.
-    """
+    """Anything with these members trains in the shared loop; `ActorCritic` is one, for any credit rule."""
 
     @property
     def episodes(self) -> int:
         """How many episodes each update learns from."""
+        ...
+
+    @property
+    def whole_episodes(self) -> str:
+        """Why it cannot learn from segments of episodes (it is then refused where rollouts are); empty if it can."""
+        ...
+
+    @property
+    def learns_weights(self) -> bool:
+        """Whether it is a `MetaMethod`, whose weights learn by metagradient."""
+        ...
+
+    @property
+    def setting_of_memory(self) -> str:
+        """The setting that decides how much it stores, for advice where memory is short; empty if it stores nothing."""
         ...
 
     def init(self, key: Key[Array, ""], env: Environment) -> Any:
@@ -48,6 +60,10 @@ class Method(Protocol):
 
         Returns the new learner and what a metagradient through this update needs (() where there is none).
         """
+        ...
+
+    def credit(self, learner: Any, trajectory: Trajectory) -> Credit:
+        """What the actions of a batch are credited with."""
         ...
 
 

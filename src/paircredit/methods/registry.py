@@ -2,47 +2,60 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from paircredit.envs.registry import environments
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.methods.a2c import A2C
 from paircredit.methods.a2c_rr import A2CRR
+from paircredit.methods.agent import ActorCritic
 from paircredit.methods.hpwr import HPWR
+from paircredit.methods.loops import OuterLoop
 from paircredit.methods.meta_lambda import MetaLambda
 from paircredit.methods.meta_pwr import MetaPWR
 from paircredit.methods.meta_pwtd import MetaPWTD
-from paircredit.methods.presets import preset_settings
+from paircredit.methods.presets import preset_choices, preset_settings
 from paircredit.methods.protocol import Method
 from paircredit.methods.rgm import RGM
-from paircredit.methods.settings import check_value, replace_dotted
 from paircredit.methods.synthetic_returns import SyntheticReturns
 from paircredit.methods.tvt import TVT
+from paircredit.settings import About, check_value, fields_of, replace_dotted, settings_in, values_of, with_values
 
-_METHODS: dict[str, tuple[Callable[..., Any], str]] = {
-    "a2c": (A2C, "actor-critic with a fixed λ; the regular return at λ = 1"),
-    "a2c-rr": (A2CRR, "actor-critic on rewards redistributed by a return predictor"),
-    "h-pwr": (HPWR, "pairwise weighted rewards, handcrafted weights"),
-    "meta-lambda": (MetaLambda, "the λ-estimator, a λ for every state learned by metagradient"),
-    "meta-pwr": (MetaPWR, "pairwise weighted rewards, weights learned by metagradient"),
-    "meta-pwtd": (MetaPWTD, "pairwise weighted TD errors, weights learned by metagradient"),
-    "tvt": (TVT, "value transported along the reads of a reconstructive memory"),
-    "rgm": (RGM, "one weight per reward of an episode, made by a Transformer that learns by metagradient"),
+_METHODS: dict[str, tuple[Any, str]] = {
+    "a2c": (ActorCritic(A2C()), "actor-critic with a fixed λ; the regular return at λ = 1"),
+    "a2c-rr": (ActorCritic(A2CRR()), "actor-critic on rewards redistributed by a return predictor"),
+    "h-pwr": (ActorCritic(HPWR()), "pairwise weighted rewards, handcrafted weights"),
+    "meta-lambda": (
+        ActorCritic(MetaLambda(), outer=OuterLoop()),
+        "the λ-estimator, a λ for every state learned by metagradient",
+    ),
+    "meta-pwr": (
+        ActorCritic(MetaPWR(), outer=OuterLoop()),
+        "pairwise weighted rewards, weights learned by metagradient",
+    ),
+    "meta-pwtd": (
+        ActorCritic(MetaPWTD(), outer=OuterLoop()),
+        "pairwise weighted TD errors, weights learned by metagradient",
+    ),
+    "tvt": (TVT(), "value transported along the reads of a reconstructive memory"),
+    "rgm": (  # step size of η: paper, bsuite appendix; 1e-6 in Key-to-Door
+        ActorCritic(RGM(), outer=OuterLoop(learning_rate=1e-4)),
+        "one weight per reward of an episode, made by a Transformer that learns by metagradient",
+    ),
     "synthetic-returns": (
-        SyntheticReturns,
+        ActorCritic(SyntheticReturns()),
         "states that bring rewards later, found by regression, are paid for at once",
     ),
 }
 
 
-def register_method(name: str, method: Callable[..., Any], summary: str) -> None:
+def register_method(name: str, method: Method, summary: str) -> None:
     """Make a method known by name.
 
     Args:
         name: what users type.
-        method: a frozen dataclass of hyperparameters with defaults, see `paircredit.methods.Method`.
+        method: with the hyperparameters that it has by default: an `ActorCritic` with your credit rule, or an agent of
+            your own (`paircredit.methods.Method`).
         summary: one line for `paircredit list`.
     """
     if name in _METHODS:
@@ -63,21 +76,51 @@ def make_method(name: str, preset: str = "default", env: str = "dag", **settings
         raise unknown_name("method", name, _METHODS)
     if env not in environments():  # another name would silently have the settings for tables
         raise unknown_name("environment", env, environments())
-    method: Any = _METHODS[name][0]()
-    known = {field.name: field for field in dataclasses.fields(method)}
-    method = replace_dotted(method, preset_settings(preset, env, name, known), name)
+    method = _METHODS[name][0]
+    method = replace_dotted(method, preset_settings(preset, env, name, fields_of(method)), name)
+    known, present = fields_of(method), values_of(method)
     for setting, value in settings.items():
         if setting not in known:
             raise unknown_name(f"setting of {name}", setting, known)
-        check_value(getattr(method, setting), known[setting], value, f"{name}.{setting}")
-    result: Method = dataclasses.replace(method, **settings)
+        check_value(present[setting], known[setting], value, f"{name}.{setting}")
+    result: Method = with_values(method, **settings)
     return result
+
+
+class Resolved(NamedTuple):
+    """One hyperparameter as a method gets it.
+
+    Attributes:
+        name: dotted.
+        value: what it is.
+        set_by: the layer of the preset that chose it; `the method` where its default stands.
+        about: meaning, source of the default and range.
+    """
+
+    name: str
+    value: Any
+    set_by: str
+    about: About
+
+
+def resolved_settings(name: str, preset: str = "default", env: str = "dag") -> list[Resolved]:
+    """All hyperparameters of a named method for an environment; arguments as for `make_method`."""
+    method = make_method(name, preset, env)
+    chosen = preset_choices(preset, env, name, fields_of(method))
+    return [
+        Resolved(dotted, value, chosen[dotted].layer if dotted in chosen else "the method", known)
+        for dotted, value, known in settings_in(method)
+    ]
 
 
 def method_name(method: Any) -> str:
     """What users call a method, for sentences about it; one that nobody registered has the name of its class."""
-    kind = type(method)
-    return next((name for name, (known, _) in _METHODS.items() if known is kind), kind.__name__)
+    kind = _kind(method)
+    return next((name for name, (known, _) in _METHODS.items() if _kind(known) is kind), kind.__name__)
+
+
+def _kind(method: Any) -> type:
+    return type(method.rule) if isinstance(method, ActorCritic) else type(method)
 
 
 def methods() -> dict[str, str]:

@@ -13,11 +13,12 @@ from paircredit.envs.protocol import Environment
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.estimators.redistribution import prediction_quality
 from paircredit.metagradient.optimisers import Optimiser, adam, apply_updates
-from paircredit.methods.inner_loop import Trained
+from paircredit.methods.loops import Trained
 from paircredit.methods.policy_gradient import mean_over_valid
 from paircredit.methods.replay import Episodes, Replay
 from paircredit.networks import NetworkSpec
 from paircredit.networks.redistribution import CellStart, FirstChange, Inputs, ReturnPredictor
+from paircredit.settings import check_all, setting
 from paircredit.types import PyTree, Trajectory
 
 Scaling = Literal["none", "largest", "ten"]
@@ -38,59 +39,76 @@ class PredictionState(eqx.Module):
 class ReturnPrediction(eqx.Module):
     """Hyperparameters of the return predictor and of its training."""
 
-    learning_rate: float = 1e-4
-    """Step size (paper, KtD appendix)."""
-    second_moment_decay: float = 0.999
-    """β2 of Adam (paper, KtD appendix)."""
-    epsilon: float = 1e-8
-    """ε of Adam (paper, Atari appendix)."""
-    l2: float = 1e-7
-    """Weight of the sum of all squared parameters in the loss (paper, KtD appendix)."""
-    auxiliary: float = 0.0
-    """Weight of the error of the predictions at all steps (paper, KtD appendix: 0 is better than 0.5)."""
-    clip_norm: float | None = None
-    """Largest global norm of a gradient; none in Key-to-Door (paper: 0.5 on Atari)."""
-    first_moment_decay: float = eqx.field(static=True, default=0.9)
-    """β1 of Adam (paper, KtD appendix)."""
-    batches: int = eqx.field(static=True, default=10)
-    """Steps of the predictor per update of the policy, on whole episodes (paper, KtD appendix)."""
-    batch_size: int = eqx.field(static=True, default=8)
-    """Episodes per step, drawn uniformly (paper, KtD appendix)."""
-    capacity: int = eqx.field(static=True, default=128)
-    """Episodes that are kept, the last ones (paper, KtD appendix)."""
-    warm_up: int = eqx.field(static=True, default=0)
-    """No step before so many episodes were seen (paper: 32 on Atari)."""
-    width: int = eqx.field(static=True, default=512)
-    """Units of the dense layer below the cell (paper, KtD appendix)."""
-    cells: int = eqx.field(static=True, default=64)
-    """Width of the cell (paper, KtD appendix)."""
-    start: CellStart = eqx.field(static=True, default="closed")
-    """How the cell starts (the paper does not say; as in RUDDER's demonstration)."""
-    inputs: Inputs = eqx.field(static=True, default="both")
-    """What it sees beside the action: frame and change of frame (paper, KtD), or the `change` alone (paper, Atari)."""
-    one_module: bool = eqx.field(static=True, default=False)
-    """Whether one perception module looks at frame and change, or each has its own (the paper does not say)."""
-    first_change: FirstChange = eqx.field(static=True, default="zero")
-    """What has changed at the first step: nothing, or all of the frame (the paper does not say)."""
-    scaling: Scaling = eqx.field(static=True, default="none")
-    """Whether returns are learned as they are, with the largest seen as 10 (paper, Atari), or as tenths (RUDDER's
-    demonstration)."""
-    chunk: int | None = eqx.field(static=True, default=None)
-    """No gradient passes from one piece of so many steps to the one before (paper: 128 on Atari)."""
-    steps: int = eqx.field(static=True, default=512)
-    """In a stream of episodes, the most steps of a sequence whose return is predicted (paper, Atari appendix)."""
-    every: int = eqx.field(static=True, default=100)
-    """In a stream, the predictor learns once in so many updates of the policy (paper, Atari appendix)."""
-    epochs: int = eqx.field(static=True, default=100)
-    """In a stream, the most epochs it then learns, of capacity / batch_size steps each (paper, Atari appendix)."""
+    learning_rate: float = setting(1e-4, "Step size", "paper, KtD appendix", at_least=0)
+    second_moment_decay: float = setting(0.999, "β2 of Adam", "paper, KtD appendix", at_least=0, below=1)
+    epsilon: float = setting(1e-8, "ε of Adam", "paper, Atari appendix", at_least=0)
+    l2: float = setting(
+        1e-7, "Weight of the sum of all squared parameters in the loss", "paper, KtD appendix", at_least=0
+    )
+    auxiliary: float = setting(
+        0.0,
+        "Weight of the error of the predictions at all steps",
+        "paper, KtD appendix: 0 is better than 0.5",
+        at_least=0,
+    )
+    clip_norm: float | None = setting(
+        None, "Largest global norm of a gradient; none in Key-to-Door", "paper: 0.5 on Atari", above=0
+    )
+    first_moment_decay: float = setting(0.9, "β1 of Adam", "paper, KtD appendix", static=True, at_least=0, below=1)
+    batches: int = setting(
+        10, "Steps of the predictor per update of the policy, on whole episodes", "paper, KtD appendix", at_least=1
+    )
+    batch_size: int = setting(8, "Episodes per step, drawn uniformly", "paper, KtD appendix", at_least=1)
+    capacity: int = setting(128, "Episodes that are kept, the last ones", "paper, KtD appendix")
+    warm_up: int = setting(0, "No step before so many episodes were seen", "paper: 32 on Atari", at_least=0)
+    width: int = setting(512, "Units of the dense layer below the cell", "paper, KtD appendix", at_least=1)
+    cells: int = setting(64, "Width of the cell", "paper, KtD appendix", at_least=1)
+    start: CellStart = setting("closed", "How the cell starts", "the paper does not say; as in RUDDER's demonstration")
+    inputs: Inputs = setting(
+        "both",
+        "What it sees beside the action: frame and change of frame (paper, KtD), or the `change` alone",
+        "paper, Atari",
+    )
+    one_module: bool = setting(
+        False, "Whether one perception module looks at frame and change, or each has its own", "the paper does not say"
+    )
+    first_change: FirstChange = setting(
+        "zero", "What has changed at the first step: nothing, or all of the frame", "the paper does not say"
+    )
+    scaling: Scaling = setting(
+        "none",
+        "Whether returns are learned as they are, with the largest seen as 10 (paper, Atari), or as tenths",
+        "RUDDER's demonstration",
+    )
+    chunk: int | None = setting(
+        None,
+        "No gradient passes from one piece of so many steps to the one before",
+        "paper: 128 on Atari",
+        static=True,
+        at_least=1,
+    )
+    steps: int = setting(
+        512,
+        "In a stream of episodes, the most steps of a sequence whose return is predicted",
+        "paper, Atari appendix",
+        at_least=1,
+    )
+    every: int = setting(
+        100,
+        "In a stream, the predictor learns once in so many updates of the policy",
+        "paper, Atari appendix",
+        at_least=1,
+    )
+    epochs: int = setting(
+        100,
+        "In a stream, the most epochs it then learns, of capacity / batch_size steps each",
+        "paper, Atari appendix",
+        at_least=1,
+    )
 
     def check(self, episodes: int) -> None:
         """Refuse numbers that nothing can be learned with, given the episodes of one update."""
-        for name in ("batches", "batch_size", "width", "cells", "steps", "every", "epochs"):
-            if getattr(self, name) < 1:
-                raise PaircreditError(f"prediction.{name} is {getattr(self, name)}, but must be at least 1.")
-        if self.chunk is not None and self.chunk < 1:
-            raise PaircreditError(f"prediction.chunk is {self.chunk}, but must be at least 1, or None for no pieces.")
+        check_all(self, "prediction")
         if self.capacity < episodes:
             raise PaircreditError(
                 f"A replay buffer of {self.capacity} episodes (prediction.capacity) cannot hold the {episodes} of one "

@@ -16,7 +16,7 @@ from paircredit.envs.protocol import Environment
 from paircredit.estimators.redistribution import Compensation, prediction_quality, redistribute_stream
 from paircredit.estimators.sequences import SequenceMarks
 from paircredit.metagradient.optimisers import apply_updates
-from paircredit.methods.inner_loop import Trained
+from paircredit.methods.loops import Trained
 from paircredit.methods.recording import Recordings
 from paircredit.methods.return_prediction import JUDGED, ReturnPrediction
 from paircredit.networks import NetworkSpec

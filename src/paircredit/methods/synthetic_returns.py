@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import equinox as eqx
 import jax
@@ -12,108 +12,87 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import Environment
-from paircredit.estimators import associated_rewards, lambda_advantages, synthetic_rewards, td_errors
+from paircredit.estimators import associated_rewards, synthetic_rewards
 from paircredit.metagradient.optimisers import Optimiser
-from paircredit.methods.acting import logits_of_policy, no_memory, nothing_to_remember
-from paircredit.methods.credit import Credit
-from paircredit.methods.inner_loop import InnerLoop, Trained
-from paircredit.methods.policy_gradient import mean_over_valid, over_steps
-from paircredit.networks import NetworkSpec, contribution_for, policy_for, value_for
+from paircredit.methods.loops import Trained
+from paircredit.methods.policy_gradient import mean_over_valid
+from paircredit.methods.rule import Credit, Experience, Needs, lambda_credit
+from paircredit.networks import contribution_for
 from paircredit.networks.contribution import Contribution
+from paircredit.settings import setting
 from paircredit.types import Trajectory
-from paircredit.weights import exponential_weights
+
+if TYPE_CHECKING:
+    from paircredit.methods.agent import ActorCritic, Learner
 
 
-class SyntheticReturnsLearner(eqx.Module):
-    """Policy θ, the value of the augmented return, and the functions c, g and b."""
+class Associations(eqx.Module):
+    """The functions c, g and b."""
 
-    policy: Trained
-    value: Trained
     contribution: Trained
 
 
 class SyntheticReturns(eqx.Module):
     """A2C on the rewards α c(S_t) + β r_t, where r_t ≈ g(S_t) Σ_{k<t} c(S_k) + b(S_t) is learned by regression."""
 
-    inner: InnerLoop = InnerLoop()
-    """Policy and value learning."""
-    lambda_: float = 1.0
-    """λ of the A2C that learns from the rewards (its own: paper, DAG appendix; 0.5 in Key-to-Door)."""
-    synthetic_weight: float = 0.3
-    """α, the weight of contributions (sample configuration of the authors' code)."""
-    reward_weight: float = 1.0
-    """β, the weight of the environment's rewards (sample configuration of the authors' code)."""
-    contribution_learning_rate: float = 0.01
-    """Step size of c, g and b (our choice: that of the value function; the authors have one loss and one optimiser)."""
-    head_width: int = eqx.field(static=True, default=128)
-    """Units of the two layers of c, g and b each, where they are networks (authors' code)."""
-    network: NetworkSpec = eqx.field(static=True, default=NetworkSpec())
-    """Sizes of networks (paper, KtD appendix)."""
+    lambda_: float = setting(
+        1.0,
+        "λ of the A2C that learns from the rewards",
+        "its own: paper, DAG appendix; 0.5 in Key-to-Door",
+        at_least=0,
+        at_most=1,
+    )
+    synthetic_weight: float = setting(
+        0.3, "α, the weight of contributions", "sample configuration of the authors' code"
+    )
+    reward_weight: float = setting(
+        1.0, "β, the weight of the environment's rewards", "sample configuration of the authors' code"
+    )
+    contribution_learning_rate: float = setting(
+        0.01,
+        "Step size of c, g and b",
+        "our choice: that of the value function; the authors have one loss and one optimiser",
+        at_least=0,
+    )
+    head_width: int = setting(
+        128, "Units of the two layers of c, g and b each, where they are networks", "authors' code", at_least=1
+    )
 
-    needs_whole_episodes: ClassVar[str] = "its rewards are explained by all states since the beginning of the episode"
-    initial_carry = no_memory
-    policy = logits_of_policy
-    remember = nothing_to_remember
+    needs: ClassVar[Needs] = Needs(
+        whole_episodes="its rewards are explained by all states since the beginning of the episode"
+    )
 
-    @property
-    def episodes(self) -> int:
-        """How many episodes each update learns from."""
-        return self.inner.episodes
+    def weights(self, agent: ActorCritic, key: Key[Array, ""], env: Environment) -> None:
+        """Nothing is weighed that a metagradient could improve."""
 
-    @property
-    def contribution_optimiser(self) -> Optimiser:
-        """Trains c, g and b."""
-        return self.inner.build_optimiser(self.contribution_learning_rate)
+    def start(self, agent: ActorCritic, key: Key[Array, ""], env: Environment) -> Associations:
+        """States that contribute nothing."""
+        contribution = contribution_for(jax.random.fold_in(key, 2), env.spec, agent.network, self.head_width)
+        return Associations(Trained(contribution, self._optimiser(agent).init(contribution)))
 
-    def init(self, key: Key[Array, ""], env: Environment) -> SyntheticReturnsLearner:
-        """A nearly uniform policy, a fresh value function, and states that contribute nothing."""
-        policy = policy_for(key, env.spec, self.network, self.inner.initial_scale)
-        value = value_for(jax.random.fold_in(key, 1), env.spec, self.network)
-        contribution = contribution_for(jax.random.fold_in(key, 2), env.spec, self.network, self.head_width)
-        return SyntheticReturnsLearner(
-            self.inner.trained_policy(policy),
-            self.inner.trained_value(value),
-            Trained(contribution, self.contribution_optimiser.init(contribution)),
+    def look(self, agent: ActorCritic, learner: Learner, trajectory: Trajectory) -> Float[Array, "B T"]:
+        """The augmented rewards of a batch."""
+        later = _known(learner.own.contribution.parameters, trajectory).later
+        return jax.vmap(synthetic_rewards, in_axes=(0, 0, None, None, 0))(
+            trajectory.rewards, later, self.synthetic_weight, self.reward_weight, trajectory.valid
         )
 
     def learn(
-        self, learner: SyntheticReturnsLearner, trajectory: Trajectory
-    ) -> tuple[SyntheticReturnsLearner, tuple[()]]:
-        """One step of A2C on augmented rewards, one step of c, g and b towards the rewards as they are."""
-        augmented = self._augmented(learner, trajectory)
-        advantages, values = self._advantages(learner, augmented)
-        gradients = jax.grad(contribution_loss)(learner.contribution.parameters, trajectory)
-        learner = SyntheticReturnsLearner(
-            policy=self.inner.improve_policy(learner.policy, trajectory, self.inner.prepare(advantages, trajectory)),
-            value=self.inner.improve_value(learner.value, trajectory, advantages + values[:, :-1]),
-            contribution=learner.contribution.step(self.contribution_optimiser, gradients),
-        )
-        return learner, ()
+        self, agent: ActorCritic, learner: Learner, trajectory: Trajectory
+    ) -> tuple[Associations, Float[Array, "B T"]]:
+        """One step of c, g and b towards the rewards as they are; the batch is augmented by those from before it."""
+        contribution: Trained = learner.own.contribution
+        gradients = jax.grad(contribution_loss)(contribution.parameters, trajectory)
+        after = contribution.step(self._optimiser(agent), gradients)
+        return Associations(after), self.look(agent, learner, trajectory)
 
-    def credit(self, learner: SyntheticReturnsLearner, trajectory: Trajectory) -> Credit:
-        """What the actions of a batch are credited with: TD errors of augmented rewards, weighed by (γλ)^(k−t)."""
-        augmented = self._augmented(learner, trajectory)
-        advantages, values = self._advantages(learner, augmented)
-        discounts = self.inner.discounts(trajectory)
-        errors = jax.vmap(td_errors)(augmented.rewards, values, discounts, trajectory.valid)
-        weights = exponential_weights(errors.shape[1], self.inner.discount, self.lambda_)
-        return Credit(advantages, jnp.broadcast_to(weights, (*errors.shape, errors.shape[1])), errors)
+    def credit(self, weights: None, experience: Experience) -> Credit:
+        """TD errors of augmented rewards, weighed by (γλ)^(k−t)."""
+        augmented = dataclasses.replace(experience.trajectory, rewards=experience.own)
+        return lambda_credit(augmented, experience.values, experience.discounts, self.lambda_)
 
-    def _augmented(self, learner: SyntheticReturnsLearner, trajectory: Trajectory) -> Trajectory:
-        later = _known(learner.contribution.parameters, trajectory).later
-        rewards = jax.vmap(synthetic_rewards, in_axes=(0, 0, None, None, 0))(
-            trajectory.rewards, later, self.synthetic_weight, self.reward_weight, trajectory.valid
-        )
-        return dataclasses.replace(trajectory, rewards=rewards)
-
-    def _advantages(
-        self, learner: SyntheticReturnsLearner, augmented: Trajectory
-    ) -> tuple[Float[Array, "B T"], Float[Array, "B T_plus_1"]]:
-        values = over_steps(learner.value.parameters, augmented.observations)
-        advantages = jax.vmap(lambda_advantages, in_axes=(0, 0, 0, None, 0))(
-            augmented.rewards, values, self.inner.discounts(augmented), self.lambda_, augmented.valid
-        )
-        return advantages, values
+    def _optimiser(self, agent: ActorCritic) -> Optimiser:
+        return agent.inner.build_optimiser(self.contribution_learning_rate)
 
 
 def contribution_loss(contribution: Callable, trajectory: Trajectory) -> Float[Array, ""]:

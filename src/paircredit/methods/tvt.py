@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import equinox as eqx
@@ -10,9 +12,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from paircredit.envs.protocol import Environment
-from paircredit.estimators import lambda_advantages, recency_window, td_errors, transported_values
-from paircredit.methods.credit import Credit
-from paircredit.methods.inner_loop import InnerLoop, Trained
+from paircredit.estimators import recency_window, transported_values
+from paircredit.methods.loops import InnerLoop, Trained
 from paircredit.methods.memory_losses import (
     clip_gradient,
     policy_loss,
@@ -21,11 +22,12 @@ from paircredit.methods.memory_losses import (
     value_loss,
 )
 from paircredit.methods.policy_gradient import over_steps
+from paircredit.methods.rule import Credit, lambda_credit
 from paircredit.networks import MemorySpec, NetworkSpec, ReconstructiveMemory
 from paircredit.networks.build import refuse_sharing
 from paircredit.networks.reconstructive_memory import RecurrentState, Thought
+from paircredit.settings import setting
 from paircredit.types import PyTree, Trajectory
-from paircredit.weights import exponential_weights
 
 
 class TVTLearner(eqx.Module):
@@ -56,35 +58,37 @@ class Replay(NamedTuple):
 class TVT(eqx.Module):
     """Recurrent A2C with a reconstructive memory; strong reads of the past transport the reader's value there."""
 
-    inner: InnerLoop = InnerLoop(
-        learning_rate=2e-4, discount=0.92, second_moment_decay=0.95, epsilon=1e-6, initial_scale=1.0
+    inner: InnerLoop = setting(
+        InnerLoop(learning_rate=2e-4, discount=0.92, second_moment_decay=0.95, epsilon=1e-6, initial_scale=1.0),
+        "Learning of the whole agent with one optimiser, so that `value_learning_rate` plays no part",
+        "paper, KtD appendix: learning rate, γ, β2 and ε of TVT; the layers start as all others do",
     )
-    """Learning of the whole agent with one optimiser, so that `value_learning_rate` plays no part (paper, KtD appendix:
-    learning rate, γ, β2 and ε of TVT; the layers start as all others do)."""
-    lambda_: float = 0.92
-    """λ of the returns (paper, KtD appendix)."""
-    threshold: float = 1.0
-    """Read strength above which value is transported (paper, KtD appendix: 1 is the better of 1 and 2)."""
-    alpha: float = 0.9
-    """Share of the value that is transported (TVT, published code)."""
-    value_cost: float = 0.4
-    """Weight of the value loss (TVT, published code)."""
-    picture_cost: float = 50.0
-    """Weight of the mean cross-entropy of a picture's numbers (TVT, published code); a numbered state weighs 1."""
-    read_cost: float = 5e-5
-    """Weight of the read strengths (TVT, published code)."""
-    read_floor: float = 2.0
-    """Read strengths below this cost no less (TVT, published code)."""
-    clip: float = 10.0
-    """Largest number of a gradient with respect to a logit or a value (TVT, published code)."""
-    memory: MemorySpec = eqx.field(static=True, default=MemorySpec())
-    """Sizes of controller, memory and heads (TVT, published code)."""
-    network: NetworkSpec = eqx.field(static=True, default=NetworkSpec())
-    """Sizes of perception, for pictures and numbered states alike (paper, KtD appendix)."""
+    lambda_: float = setting(0.92, "λ of the returns", "paper, KtD appendix", at_least=0, at_most=1)
+    threshold: float = setting(
+        1.0, "Read strength above which value is transported", "paper, KtD appendix: 1 is the better of 1 and 2"
+    )
+    alpha: float = setting(0.9, "Share of the value that is transported", "TVT, published code", at_least=0)
+    value_cost: float = setting(0.4, "Weight of the value loss", "TVT, published code", at_least=0)
+    picture_cost: float = setting(
+        50.0,
+        "Weight of the mean cross-entropy of a picture's numbers (TVT, published code); a numbered state weighs 1",
+        at_least=0,
+    )
+    read_cost: float = setting(5e-5, "Weight of the read strengths", "TVT, published code", at_least=0)
+    read_floor: float = setting(2.0, "Read strengths below this cost no less", "TVT, published code")
+    clip: float = setting(
+        10.0, "Largest number of a gradient with respect to a logit or a value", "TVT, published code", above=0
+    )
+    memory: MemorySpec = setting(MemorySpec(), "Sizes of controller, memory and heads", "TVT, published code")
+    network: NetworkSpec = setting(
+        NetworkSpec(), "Sizes of perception, for pictures and numbered states alike", "paper, KtD appendix"
+    )
 
-    needs_whole_episodes: ClassVar[str] = (
+    whole_episodes: ClassVar[str] = (
         "value is transported from the end of an episode to its beginning, and its memory starts empty"
     )
+    learns_weights: ClassVar[bool] = False
+    setting_of_memory: ClassVar[str] = ""
 
     @property
     def episodes(self) -> int:
@@ -126,13 +130,12 @@ class TVT(eqx.Module):
     def loss(self, network: ReconstructiveMemory, trajectory: Trajectory) -> Float[Array, ""]:
         """Policy gradient, value, entropy, reconstruction and read strengths (TVT, published code)."""
         replay, valid = self.replay(network, trajectory), trajectory.valid
-        advantages, _ = self._advantages(replay, trajectory)
-        targets = advantages + jax.lax.stop_gradient(replay.values)[:, :-1]
+        credit = self._credit(replay, trajectory)
         logits, values = clip_gradient(replay.logits, self.clip), clip_gradient(replay.values, self.clip)
         acting = policy_loss(
-            logits[:, :-1], trajectory, self.inner.prepare(advantages, trajectory), self.inner.entropy_cost
+            logits[:, :-1], trajectory, self.inner.prepare(credit.advantages, trajectory), self.inner.entropy_cost
         )
-        judging = value_loss(values[:, :-1], targets, valid)
+        judging = value_loss(values[:, :-1], credit.regular_return, valid)
         reconstruction = reconstruction_loss(
             network,
             replay.thoughts.code[:, :-1],
@@ -147,12 +150,7 @@ class TVT(eqx.Module):
 
     def credit(self, learner: TVTLearner, trajectory: Trajectory) -> Credit:
         """What the actions are credited with: TD errors of rewards with transported value, weighed by (γλ)^(k−t)."""
-        replay = self.replay(learner.policy.parameters, trajectory)
-        advantages, rewards = self._advantages(replay, trajectory)
-        discounts = self.inner.discounts(trajectory)
-        errors = jax.vmap(td_errors)(rewards, replay.values, discounts, trajectory.valid)
-        weights = exponential_weights(errors.shape[1], self.inner.discount, self.lambda_)
-        return Credit(advantages, jnp.broadcast_to(weights, (*errors.shape, errors.shape[1])), errors)
+        return self._credit(self.replay(learner.policy.parameters, trajectory), trajectory)
 
     def replay(self, network: ReconstructiveMemory, trajectory: Trajectory) -> Replay:
         """A batch again, as it was acted: with the same parameters the same logits."""
@@ -176,11 +174,11 @@ class TVT(eqx.Module):
             read.weights[:, :-1], read.strengths[:, :-1], replay.values[:, :-1], trajectory.valid
         )
 
-    def _advantages(self, replay: Replay, trajectory: Trajectory) -> tuple[Float[Array, "B T"], Float[Array, "B T"]]:
-        """λ-advantages, and the rewards with transported value that they are made of; no gradient goes in."""
+    def _credit(self, replay: Replay, trajectory: Trajectory) -> Credit:
+        """Of rewards with transported value; no gradient goes in."""
         replay = jax.lax.stop_gradient(replay)
         rewards = jnp.where(trajectory.valid, trajectory.rewards, 0.0) + self.bonus(replay, trajectory)
-        advantages = jax.vmap(lambda_advantages, in_axes=(0, 0, 0, None, 0))(
-            rewards, replay.values, self.inner.discounts(trajectory), self.lambda_, trajectory.valid
+        credit: Credit = jax.vmap(partial(lambda_credit, lambda_=self.lambda_))(
+            dataclasses.replace(trajectory, rewards=rewards), replay.values, self.inner.discounts(trajectory)
         )
-        return advantages, rewards
+        return credit

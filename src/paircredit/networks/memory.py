@@ -17,6 +17,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from paircredit.errors import PaircreditError
 from paircredit.networks.layers import Dense
+from paircredit.settings import check_all, setting
 
 SMALLEST_SQUARED_NORM = 1e-12
 """Vectors shorter than the root of this are not normalised to length 1 but stay near 0 (our choice)."""
@@ -26,20 +27,13 @@ SMALLEST_SQUARED_NORM = 1e-12
 class MemorySpec:
     """Sizes of an agent with an external memory (all from TVT's published code)."""
 
-    rows: int = 1000
-    """Rows of the memory; episodes must not be longer."""
-    width: int = 200
-    """Numbers per row, and of the state code z that is written into it."""
-    encoder: int = 400
-    """Hidden units of the encoder that makes z."""
-    controller: int = 256
-    """Units of each of the two LSTMs."""
-    heads: int = 3
-    """Read heads."""
-    top_reads: int = 50
-    """Rows that a head reads: the most similar ones."""
-    hidden: int = 200
-    """Hidden units of policy and value."""
+    rows: int = setting(1000, "Rows of the memory; episodes must not be longer", at_least=1)
+    width: int = setting(200, "Numbers per row, and of the state code z that is written into it", at_least=1)
+    encoder: int = setting(400, "Hidden units of the encoder that makes z", at_least=1)
+    controller: int = setting(256, "Units of each of the two LSTMs", at_least=1)
+    heads: int = setting(3, "Read heads", at_least=1)
+    top_reads: int = setting(50, "Rows that a head reads: the most similar ones", at_least=1)
+    hidden: int = setting(200, "Hidden units of policy and value", at_least=1)
 
     def check(self, horizon: int) -> None:
         """Refuse sizes that cannot work, and episodes that do not fit.
@@ -47,9 +41,7 @@ class MemorySpec:
         Raises:
             PaircreditError: something is below 1, or a memory is too small.
         """
-        for field in dataclasses.fields(self):
-            if getattr(self, field.name) < 1:
-                raise PaircreditError(f"memory.{field.name} is {getattr(self, field.name)}, but must be at least 1.")
+        check_all(self, "memory")
         if self.top_reads > self.rows:
             raise PaircreditError(
                 f"memory.top_reads is {self.top_reads}, but the memory has only {self.rows} rows to read."

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.networks.layers import Dense
+from paircredit.settings import setting
 
 Positions = Literal["sinusoidal", "learned", "none"]
 _NOT_SEEN = -1e9
@@ -23,16 +24,17 @@ _NOT_SEEN = -1e9
 class TransformerSpec:
     """Sizes of a Transformer, and what about it is open."""
 
-    blocks: int = 4
-    """Blocks (paper, KtD appendix, RGM)."""
-    heads: int = 4
-    """Attention heads per block (paper, KtD appendix, RGM)."""
-    width: int = 64
-    """Channels of a token; the paper does not say (our choice: 64 with tables, 256 in Key-to-Door)."""
-    widening: int = 4
-    """Hidden units of the dense layers of a block, in widths (Vaswani et al. 2017)."""
-    positions: Positions = "sinusoidal"
-    """How tokens know when they are; the paper does not say (Vaswani et al. 2017)."""
+    blocks: int = setting(4, "Blocks", "paper, KtD appendix, RGM", at_least=0)
+    heads: int = setting(4, "Attention heads per block", "paper, KtD appendix, RGM", at_least=1)
+    width: int = setting(
+        64, "Channels of a token; the paper does not say", "our choice: 64 with tables, 256 in Key-to-Door", at_least=1
+    )
+    widening: int = setting(
+        4, "Hidden units of the dense layers of a block, in widths", "Vaswani et al. 2017", at_least=1
+    )
+    positions: Positions = setting(
+        "sinusoidal", "How tokens know when they are; the paper does not say", "Vaswani et al. 2017"
+    )
 
 
 class LayerNorm(eqx.Module):

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from paircredit.envs.hosted import HostedEnvironment, PoolInGraph
-from paircredit.methods.outer_loop import meta_learn
+from paircredit.methods.agent import meta_learn
 from paircredit.networks.prepare import prepare
 from paircredit.training import loop
 from paircredit.training.loop import LoopState, Plan, fresh_learner, learns_weights, summarise

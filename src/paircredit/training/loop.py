@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from paircredit.envs.protocol import Environment
 from paircredit.metagradient import global_norm, unrolled_metagradient
-from paircredit.methods.outer_loop import meta_learn
+from paircredit.methods.agent import Learner, meta_learn
 from paircredit.methods.policy_gradient import mean_over_valid
 from paircredit.methods.protocol import Method
 from paircredit.parts import part
@@ -73,7 +73,7 @@ class Plan(eqx.Module):
 
 def learns_weights(method: Method) -> bool:
     """Whether the method has an outer loop."""
-    return hasattr(method, "problem")
+    return method.learns_weights
 
 
 def start(method: Method, env: Environment, plan: Plan, key: Key[Array, ""], weights: PyTree = None) -> LoopState:
@@ -132,7 +132,7 @@ def reset_iteration(method: Any, env: Environment, plan: Plan, state: LoopState)
     """
     init_key, inner_key, key = jax.random.split(state.key, 3)
     fresh = method.init(init_key, env)
-    if hasattr(fresh, "weights"):
+    if isinstance(fresh, Learner) or learns_weights(method):
         fresh = replace(fresh, weights=state.learner.weights)
     meta = plan.learn_weights and learns_weights(method)
 

@@ -57,8 +57,8 @@ def refuse_learners_too_large(methods: Sequence[Any], env: Environment) -> None:
     Raises:
         NotEnoughMemoryError: they do not fit.
     """
-    room, setting = _all_bytes(), getattr(methods[0], "setting_of_memory", None)
-    if room is None or (setting is None and len(methods) <= _FEW):
+    room, setting = _all_bytes(), methods[0].setting_of_memory
+    if room is None or (not setting and len(methods) <= _FEW):
         return
     each = _learner_bytes(methods[0], env)
     members = len(methods) // shares(len(methods), jax.local_device_count())
@@ -66,7 +66,7 @@ def refuse_learners_too_large(methods: Sequence[Any], env: Environment) -> None:
         most = int(room // each)
         less = f"what they keep (--method.{setting}) by a factor of {members * each / room:.1f} or more"
         fewer = f"M to {most:,} or less (fewer seeds or variants in one run)"
-        ways = [less] * (setting is not None) + [fewer] * (most > 0) or ["the size of the networks"]
+        ways = [less] * bool(setting) + [fewer] * (most > 0) or ["the size of the networks"]
         raise NotEnoughMemoryError(
             f"The learners of M = {members:,} members with episodes of T = {env.spec.horizon} steps take "
             f"{members * each / 2**30:,.1f} GiB, but the device has {room / 2**30:.1f} GiB; lower "

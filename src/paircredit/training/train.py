@@ -143,8 +143,8 @@ def even_chunks(total_updates: int, most: int) -> int:
 def refuse_pieces(methods: Sequence[Any], envs: Sequence[Any], protocol: str) -> None:
     """Refuse methods that need whole episodes where rollouts are pieces of them."""
     for method, env in zip(methods, envs, strict=True):
-        reason = getattr(method, "needs_whole_episodes", None)
-        if reason is None and protocol == "reset":
+        reason = method.whole_episodes
+        if not reason and protocol == "reset":
             reason = "with resets every batch is collected afresh"
         if reason and not env.spec.whole_episodes:
             raise PaircreditError(

@@ -22,10 +22,10 @@ from paircredit.envs.bsuite import (
     bsuite_config,
     domain_sweep,
 )
-from paircredit.methods import A2C, InnerLoop
 from paircredit.studies.bsuite.curves import RANDOM_PLAY
 from paircredit.training import collect_episodes, stack_members
 from tests.envs.bsuite.balance import balance
+from tests.envs.players import Player
 from tests.sentences import refused
 
 KEY = jax.random.key(3)
@@ -40,20 +40,12 @@ SHAPES = {  # actions, size of the observation, horizon
 }
 
 
-class RandomPlay(A2C):
-    """A method whose policy is the learner: logits, whatever is seen."""
-
-    def policy(self, learner, carry, observation):
-        return learner, carry
-
-
 @functools.partial(jax.jit, static_argnames="episodes")
 def random_play(members, keys, episodes):
     """Episodes of all variants of a domain, and the mean regret of each variant."""
 
     def one(env, key):
-        method, logits = RandomPlay(InnerLoop(episodes=episodes)), jnp.zeros(env.spec.num_actions)
-        batch = collect_episodes(method, logits, env, key)
+        batch = collect_episodes(Player(episodes), jnp.zeros(env.spec.num_actions), env, key)
         return batch, env.summarise(batch)["regret"]
 
     return jax.vmap(one)(members, keys)

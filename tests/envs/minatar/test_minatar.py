@@ -108,7 +108,7 @@ def test_the_papers_numbers():
     assert (inner.learning_rate, inner.second_moment_decay, inner.epsilon, inner.clip_norm) == (7e-4, 0.99, 1e-5, 0.5)
     assert (inner.discount, inner.entropy_cost, inner.standardise) == (0.99, 0.01, True)
     assert (outer.learning_rate, outer.clip_norm, outer.entropy_cost) == (3e-5, 0.05, 0.01)
-    assert make_method("a2c", "paper", "minatar/asterix").lambda_ == 0.95
+    assert make_method("a2c", "paper", "minatar/asterix").rule.lambda_ == 0.95
 
 
 def test_bad_settings_are_refused(users_view):

@@ -11,6 +11,7 @@ from paircredit.envs.bsuite import DOMAINS
 from paircredit.experiments.resolve import resolve_method
 from paircredit.experiments.spec import Recipe, TrainingSpec, Variant
 from paircredit.methods.registry import make_method
+from paircredit.settings import fields_of
 
 ROLE = "bsuite"
 
@@ -169,7 +170,7 @@ def _runs(candidates: Sequence[_Candidate], scale: BsuiteScale) -> list[Training
 
 def _known(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Those settings whose fields the method has."""
-    fields = {field.name for field in dataclasses.fields(make_method(method))}  # type: ignore[arg-type]
+    fields = fields_of(make_method(method))
     return {name: value for name, value in settings.items() if name.partition(".")[0] in fields}
 
 

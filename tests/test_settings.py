@@ -5,7 +5,7 @@ import pytest
 
 from paircredit.envs import make_environment
 from paircredit.methods import make_method, methods, presets
-from paircredit.methods.settings import replace_dotted
+from paircredit.settings import replace_dotted
 from tests.sentences import refused
 
 IMPOSSIBLE = [
@@ -47,7 +47,7 @@ def test_fields_by_keyword_are_looked_at_too(users_view) -> None:
 
 def test_arrays_and_the_ends_of_ranges_are_let_through(users_view) -> None:
     settings = {"lambda_": 1, "inner.discount": 0.0, "inner.clip_norm": None, "inner.learning_rate": jnp.float32(0.1)}
-    assert replace_dotted(make_method("a2c"), settings, "a2c").lambda_ == 1
+    assert replace_dotted(make_method("a2c"), settings, "a2c").rule.lambda_ == 1
 
 
 @pytest.mark.parametrize("method", methods())
