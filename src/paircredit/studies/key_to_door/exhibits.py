@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -217,21 +217,16 @@ def _times(threshold: float) -> list[Measure]:
     ]
 
 
-def _final(quantity: str) -> Measure:
-    word = quantity.removeprefix("episode_")
-    return column(
-        f"final_{word}", f"final {word.replace('_', ' ')}", lambda own: float(final_values(own, quantity).mean()), ".2f"
-    )
-
-
-def _final_interval(quantity: str) -> Measure:
-    (own,), word = _final(quantity).columns, quantity
-    return interval(own.name, own.title, lambda curve: mean_interval(final_values(curve, word)), ".2f")
-
-
 _METHOD = column("method", "method", lambda own: title(own.label))
 _SEEDS = column("seeds", "seeds", lambda own: len(own.seeds))
 _TRAINED = column("trained_frames", "frames trained", lambda own: own.trained, ",.0f")
+_FINAL_DOOR = column(
+    "final_door_reward", "final door reward", lambda own: float(final_values(own, "door_reward").mean()), ".2f"
+)
+
+
+def _mean_final(quantity: str) -> Callable[[Curve], Interval]:
+    return lambda own: mean_interval(final_values(own, quantity))
 
 
 def _frames_table(runs: Sequence[Run]) -> Table | None:
@@ -241,7 +236,7 @@ def _frames_table(runs: Sequence[Run]) -> Table | None:
     def equal_frames(curve: Curve) -> float:
         return min(other.trained for other in found if other.place == curve.place)
 
-    def then(quantity: str) -> Any:
+    def then(quantity: str) -> Callable[[Curve], Interval]:
         return lambda own: mean_interval(value_at(own, quantity, equal_frames(own)))
 
     return table(
@@ -254,8 +249,8 @@ def _frames_table(runs: Sequence[Run]) -> Table | None:
         _TRAINED,
         *_times(LEARNED),
         *_times(OPTIMAL),
-        _final("door_reward"),
-        _final_interval("episode_return"),
+        _FINAL_DOOR,
+        interval("final_return", "final return", _mean_final("episode_return"), ".2f"),
         column("best_return", "best", lambda own: best_value(own, "episode_return"), ".2f"),
         column("equal_frames", "frames all trained", equal_frames, ",.0f"),
         interval("equal_door_reward", "door reward then", then("door_reward"), ".2f"),
@@ -319,7 +314,7 @@ def _search_table(runs: Sequence[Run]) -> Table | None:
         column("lambda", "λ", lambda own: own.variant[0], "g"),
         _SEEDS,
         *_times(LEARNED),
-        _final_interval("door_reward"),
+        interval("final_door_reward", "final door reward", _mean_final("door_reward"), ".2f"),
     )
 
 
@@ -380,8 +375,8 @@ def _switches_table(runs: Sequence[Run], role: str = SWITCHES) -> Table | None:
         _TRAINED,
         *_times(LEARNED),
         *(at(frames) for frames in GIVEN_FRAMES if frames <= longest),
-        _final("door_reward"),
-        _final("episode_return"),
+        _FINAL_DOOR,
+        column("final_return", "final return", lambda own: float(final_values(own, "episode_return").mean()), ".2f"),
     )
 
 
