@@ -96,6 +96,8 @@ class TestGoingOn:
     def test_only_where_a_chunk_ends(self):
         with refused("After 3 updates", "chunk of 4"):
             train([A2C()], [DAG], [0], self.plan, 10, go_on=(3, states_like([A2C()], [DAG], [0], self.plan)))
+        with refused("10 updates", "after 12"):
+            train([A2C()], [DAG], [0], self.plan, 10, go_on=(12, states_like([A2C()], [DAG], [0], self.plan)))
 
     def test_the_shape_of_states_is_known_without_computing_them(self):
         state = start_members(stack_members([A2C()] * 2), stack_members([DAG] * 2), self.plan, member_keys([0, 1]))

@@ -79,10 +79,11 @@ def train(
                 done, state = 0, place.start_members(stacked_methods, stacked_envs, plan, keys, weights)
         else:
             done, state = go_on[0], place.put(go_on[1])
-            if done > total_updates or (done % plan.updates and done != total_updates):
+            if done > total_updates:
+                raise PaircreditError(f"A training of {total_updates} updates cannot go on after {done} of them.")
+            if done % plan.updates and done != total_updates:
                 raise PaircreditError(
-                    f"After {done} of {total_updates} updates no chunk of {plan.updates} ends, so training cannot go "
-                    "on there."
+                    f"After {done} updates no chunk of {plan.updates} ends, so training cannot go on there."
                 )
         while done < total_updates:
             size = min(plan.updates, total_updates - done)
