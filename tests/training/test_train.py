@@ -31,6 +31,7 @@ from tests.sentences import refused
 
 pytestmark = pytest.mark.usefixtures("real_compilation")
 DAG = DagConfig(depth=4).build()
+A2C = make_method("a2c")
 
 
 def value_of_the_start(method, learner, env):
@@ -40,7 +41,7 @@ def value_of_the_start(method, learner, env):
 @pytest.fixture(scope="module")
 def ten_updates():
     chunks = []
-    state = train([make_method("a2c")] * 2, [DAG] * 2, [0, 1], TestChunks.plan, 10, on_chunk=chunks.append)
+    state = train([A2C] * 2, [DAG] * 2, [0, 1], TestChunks.plan, 10, on_chunk=chunks.append)
     return state, chunks
 
 
@@ -64,7 +65,7 @@ class TestChunks:
         state, chunks = ten_updates
         curves = []
         whole = train(
-            [make_method("a2c")] * 2,
+            [A2C] * 2,
             [DAG] * 2,
             [0, 1],
             Plan(updates=10),
@@ -77,7 +78,7 @@ class TestChunks:
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
     def test_no_updates_leave_the_start(self):
-        state = train([make_method("a2c")] * 2, [DAG] * 2, [0, 1], self.plan, 0)
+        state = train([A2C] * 2, [DAG] * 2, [0, 1], self.plan, 0)
         assert not state.learner.value.parameters.values.any()
 
 
@@ -86,7 +87,7 @@ class TestGoingOn:
 
     @pytest.mark.parametrize("done", [4, 8, 10])
     def test_going_on_is_as_if_it_had_not_stopped(self, done):
-        arguments, curves = ([make_method("a2c")] * 2, [DAG] * 2, [0, 1], self.plan), []
+        arguments, curves = ([A2C] * 2, [DAG] * 2, [0, 1], self.plan), []
         whole = train(*arguments, 10, on_chunk=lambda c: curves.append(c.summaries["episode_return"]))
         first, rest = train(*arguments, done), []
         state = train(*arguments, 10, go_on=(done, first), on_chunk=rest.append)
@@ -100,20 +101,13 @@ class TestGoingOn:
 
     def test_only_where_a_chunk_ends(self):
         with refused("After 3 updates", "chunk of 4"):
-            train(
-                [make_method("a2c")],
-                [DAG],
-                [0],
-                self.plan,
-                10,
-                go_on=(3, states_like([make_method("a2c")], [DAG], [0], self.plan)),
-            )
+            train([A2C], [DAG], [0], self.plan, 10, go_on=(3, states_like([A2C], [DAG], [0], self.plan)))
+        with refused("10 updates", "after 12"):
+            train([A2C], [DAG], [0], self.plan, 10, go_on=(12, states_like([A2C], [DAG], [0], self.plan)))
 
     def test_the_shape_of_states_is_known_without_computing_them(self):
-        state = start_members(
-            stack_members([make_method("a2c")] * 2), stack_members([DAG] * 2), self.plan, member_keys([0, 1])
-        )
-        like = states_like([make_method("a2c")] * 2, [DAG] * 2, [0, 1], self.plan)
+        state = start_members(stack_members([A2C] * 2), stack_members([DAG] * 2), self.plan, member_keys([0, 1]))
+        like = states_like([A2C] * 2, [DAG] * 2, [0, 1], self.plan)
         assert jax.tree.structure(like) == jax.tree.structure(state)
         for a, b in zip(jax.tree.leaves(like), jax.tree.leaves(state), strict=True):
             assert isinstance(a, jax.ShapeDtypeStruct) and (a.shape, a.dtype) == (b.shape, b.dtype)
@@ -121,7 +115,7 @@ class TestGoingOn:
 
 def test_every_member_needs_a_method_an_environment_and_a_seed():
     with refused("2 methods", "1 environments", "3 seeds"):
-        train([make_method("a2c")] * 2, [DAG], [0, 1, 2], Plan(), 1)
+        train([A2C] * 2, [DAG], [0, 1, 2], Plan(), 1)
 
 
 class TestEvenChunks:
@@ -173,13 +167,13 @@ class TestFaults:
         broken = Faulty(jnp.array(1.0), jnp.array(fault, dtype=jnp.float32))
         seen = []
         with refused("episode_return", spelled, "update 0 ", "seed 33", "environment"):
-            train([make_method("a2c")] * 2, [self.fine, broken], [11, 33], self.plan, 5, on_chunk=seen.append)
+            train([A2C] * 2, [self.fine, broken], [11, 33], self.plan, 5, on_chunk=seen.append)
         assert not seen
 
     def test_the_update_is_counted_from_the_start_of_training(self):
         """Where the fault comes late: the update in the message is the one in which it came."""
         rare = Faulty(jnp.array(0.01), jnp.array(jnp.nan))
-        methods, envs = stack_members([make_method("a2c")] * 2), stack_members([self.fine, rare])
+        methods, envs = stack_members([A2C] * 2), stack_members([self.fine, rare])
         state = start_members(methods, envs, self.plan, member_keys([11, 33]))
         curve = []
         for _ in range(12):
@@ -188,7 +182,7 @@ class TestFaults:
         first = int(np.argmax(np.isnan(curve)))
         assert first > 5, "the fault comes after the first chunk"
         with refused(f"update {first} ", "seed 33"):
-            train([make_method("a2c")] * 2, [self.fine, rare], [11, 33], self.plan, 60)
+            train([A2C] * 2, [self.fine, rare], [11, 33], self.plan, 60)
 
 
 class TestMemory:
