@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 
 import jax.numpy as jnp
@@ -97,7 +98,8 @@ def greedy_returns(run: Run) -> np.ndarray:
     model = DagConfig(**run.spec["env_settings"]).build().model()
     logits = run.arrays()["policy_logits"]
     certain = 1e6 * (logits - logits.max(axis=-1, keepdims=True))
-    return np.array([float(expected_return(model, jnp.asarray(table))) for table in certain])
+    tables, which = np.unique(certain, axis=0, return_inverse=True)  # many members end with the same actions
+    return np.array([float(expected_return(model, jnp.asarray(table))) for table in tables])[which.reshape(-1)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,6 +121,7 @@ class PairSets:
     second_phase: np.ndarray
 
 
+@functools.cache
 def pair_sets(depth: int) -> PairSets:
     """The kinds of pairs at a depth."""
     layer = layers(depth)
