@@ -40,11 +40,11 @@ typecheck: $(DEV) ## Check the types.
 	$(VENV)/bin/mypy
 
 bench: $(RUNTIME) ## Time training (pass options with ARGS="...").
-	$(VENV)/bin/python benchmarks/reset_training.py $(ARGS)
+	$(VENV)/bin/python -m tools.benchmarks.reset_training $(ARGS)
 
 clean: ## Remove the environment, caches and build outputs; runs/ stays.
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find src tests benchmarks -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests tools -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 	@if [ -f "$(VENV)/pyvenv.cfg" ]; then echo "rm -rf $(VENV)"; rm -rf "$(VENV)"; fi
 
 # --- Environment -------------------------------------------------------------------------------------

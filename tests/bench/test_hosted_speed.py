@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 import pytest
+from tools.bench import BenchSpec, bench_hosted, hosted_speed
+from tools.bench.one_pool import OnePool
 
-from paircredit.bench import BenchSpec, bench_hosted, hosted_speed
-from paircredit.bench.one_pool import OnePool
 from paircredit.errors import PaircreditError
 
 SPEC = BenchSpec(
