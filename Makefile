@@ -6,7 +6,7 @@ UV     ?= uv
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format typecheck bench requirements clean
+.PHONY: help demo test test-all lint format typecheck bench requirements clean
 
 RUNTIME := $(VENV)/.runtime-installed
 DEV     := $(VENV)/.dev-installed
@@ -25,7 +25,10 @@ demo: $(RUNTIME) ## Run both short experiments and write one report below runs/.
 	$(VENV)/bin/paircredit reproduce dag --scale short --out "$$dir/dag"; \
 	$(VENV)/bin/paircredit report "$$dir" --out "$$dir/report.html"
 
-test: lint typecheck ## Check style and types, then run the tests.
+test: lint typecheck ## Check style and types, then run the tests but for the nightly ones.
+	$(VENV)/bin/python -m pytest -n 2 --dist loadfile -m "not nightly"
+
+test-all: lint typecheck ## The same with the nightly tests: campaigns, long comparisons, all pages.
 	$(VENV)/bin/python -m pytest -n 2 --dist loadfile
 
 lint: $(DEV) ## Check style and formatting.
