@@ -14,7 +14,7 @@ import jaxtyping
 import pytest
 
 import tests.kept_programs
-import tests.runtime_checks  # noqa: F401  (the hook below looks it up by name)
+import tests.runtime_checks
 
 if jax.__version_info__ < (0, 11):  # a third less time in the compiler; newer versions do not know the flags
     flags = " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"

@@ -408,12 +408,6 @@ class TestLearning:
     def probabilities(learner) -> np.ndarray:
         return np.asarray(jax.nn.softmax(learner.policy.parameters.logits))
 
-    def test_the_probe_with_a_context(self):
-        learner = self.learners("a2c-rr", "probe-context", {})
-        for state in (0, 1):
-            assert (self.probabilities(learner)[:, state, state] > 0.95).all()
-            np.testing.assert_allclose(learner.value.parameters.values[:, state], 1, atol=0.1)
-
     def test_a_decision_whose_reward_is_out_of_sight(self):
         """γ = 0: A2C cannot learn what pays in the evening; redistributed to the morning, the reward can be learned."""
         env = ("umbrella", {"length": 4, "variance": 0.25})

@@ -12,7 +12,7 @@ import pytest
 from paircredit.envs import DagConfig, KeyToDoorConfig, UmbrellaConfig, make_environment
 from paircredit.methods import A2C, InnerLoop, MetaLambda, OuterLoop, make_method
 from paircredit.networks import LambdaNetwork, LambdaTable, NetworkSpec, ValueTable
-from paircredit.training import Plan, check_method, collect_episodes, train
+from paircredit.training import check_method, collect_episodes
 from paircredit.weights import exponential_weights, trace_weights
 from tests import oracles
 from tests.methods.quick_training import learners_after
@@ -210,13 +210,3 @@ def test_trains_in_key_to_door():
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(learner))
     bias = np.abs(np.asarray(learner.weights.parameters.head.bias))[:, 0]
     assert 0 < bias[0] <= 3e-3 * 2 and bias[1] > 2 * bias[0]
-
-
-@pytest.mark.slow
-def test_values_go_on_behind_a_cut():
-    """1/(1 − γ) = 10 for both value functions: truncation is not death."""
-    env = make_environment("probe-truncation")
-    method = make_method("meta-lambda", "probe")
-    learner = train([method] * 2, [env] * 2, [0, 1], Plan(updates=100), 800).learner
-    np.testing.assert_allclose(learner.value.parameters.values[:, 0], 10, atol=0.1)
-    np.testing.assert_allclose(learner.weighted_value.parameters.values[:, 0], 10, atol=0.3)

@@ -15,7 +15,7 @@ from paircredit.methods import A2C, HPWR, RGM, InnerLoop, OuterLoop, make_method
 from paircredit.methods.rgm import generated_returns
 from paircredit.networks import NetworkSpec, Transformer, TransformerSpec
 from paircredit.networks.transformer import Attention, Block, LayerNorm, sinusoids
-from paircredit.training import Plan, check_method, collect_episodes, train
+from paircredit.training import check_method, collect_episodes
 from paircredit.weights import ReturnGenerator
 from tests import oracles
 from tests.methods.quick_training import learners_after
@@ -291,14 +291,3 @@ def test_trains_in_key_to_door():
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(learner))
     moved = np.abs(np.asarray(learner.weights.parameters.out.bias) - 1)[:, 0]
     assert 0 < moved[0] < 1e-3 and moved[1] > 10 * moved[0]
-
-
-@pytest.mark.slow
-def test_learns_a_probe():
-    """The one that asks for most: the action must match the observation."""
-    rgm = make_method("rgm", "probe", transformer=FLAT, network=TINY)
-    env = make_environment("probe-context")
-    learner = train([rgm] * 2, [env] * 2, [0, 1], Plan(updates=100), 200).learner
-    probabilities = np.asarray(jax.nn.softmax(learner.policy.parameters.logits))
-    for state in (0, 1):
-        assert (probabilities[:, state, state] > 0.95).all()

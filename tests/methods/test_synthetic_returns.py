@@ -14,7 +14,7 @@ from paircredit.envs import KeyToDoorConfig, UmbrellaConfig, make_environment
 from paircredit.methods import A2C, InnerLoop, SyntheticReturns, make_method
 from paircredit.methods.synthetic_returns import contribution_loss
 from paircredit.networks import ContributionNetwork, ContributionTable, NetworkSpec, ValueTable
-from paircredit.training import Plan, collect_episodes, train
+from paircredit.training import collect_episodes
 from paircredit.types import Trajectory
 from tests import oracles
 from tests.methods.quick_training import learners_after
@@ -199,15 +199,3 @@ def test_trains_in_key_to_door():
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(learner))
     moved = np.abs(np.asarray(learner.contribution.parameters.here.last.bias))[:, 0]
     assert 0 < moved[0] < 0.01 < moved[1]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("probe", ["action", "context"])
-def test_learns_the_probes(probe):
-    method = make_method("synthetic-returns", "probe")
-    env = make_environment(f"probe-{probe}")
-    learner = train([method] * 2, [env] * 2, [0, 1], Plan(updates=100), 200).learner
-    probabilities = np.asarray(jax.nn.softmax(learner.policy.parameters.logits))
-    right = [(0, 1)] if probe == "action" else [(0, 0), (1, 1)]
-    for state, action in right:
-        assert (probabilities[:, state, action] > 0.95).all()

@@ -330,18 +330,6 @@ class TestLearning:
         state = train(list(methods), envs, list(seeds), Plan(updates=100), updates)
         return state.learner, state.trajectory
 
-    def test_an_action_that_depends_on_what_is_seen(self):
-        method, env = make_method("tvt", "probe"), make_environment("probe-context")
-        _, trajectory = self.after(300, env, method, method)
-        assert (trajectory.rewards == 1).mean() > 0.9
-
-    def test_values_over_time(self):
-        """γ = 0.9."""
-        method, env = make_method("tvt", "probe"), make_environment("probe-delay")
-        learner, trajectory = self.after(400, env, method, method)
-        replay = jax.jit(jax.vmap(method.replay))(learner.policy.parameters, trajectory)
-        np.testing.assert_allclose(replay.values[:, 0, :2], [[0.9, 1.0]] * 2, atol=0.1)
-
     def test_transport_teaches_what_lies_behind_the_horizon_of_the_discount(self):
         """One decision, paid for ten steps later, at γ = λ = ½: 0.25¹⁰ of the reward comes back, or the value does."""
         settings = {"inner.discount": 0.5, "inner.entropy_cost": 0.1, "inner.episodes": 16, "lambda_": 0.5}
