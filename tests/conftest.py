@@ -37,7 +37,7 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 hypothesis.settings.register_profile("paircredit", deadline=None, derandomize=True, database=None, max_examples=30)
 hypothesis.settings.load_profile("paircredit")
 
-MOST_MAPPINGS = 20_000
+MOST_MAPPINGS = 40_000
 """Of memory, behind which compiled programs are forgotten."""
 
 CompilerOptions = Callable[[], dict[str, int]]

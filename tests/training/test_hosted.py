@@ -114,6 +114,7 @@ def groups_of(members: int):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_groups_on_four_devices_give_the_numbers_of_one_bit_for_bit():
     flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
     environment = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
