@@ -101,20 +101,6 @@ def test_another_reading_is_refused(batch, users_view):
         method.learn(generic(method), batch)
 
 
-def test_padding_is_never_read(batch):
-    method = MetaLambda(SGD)
-    learner = generic(method)
-    poisoned = dataclasses.replace(batch, rewards=jnp.where(batch.valid, batch.rewards, jnp.nan))
-    for clean, dirty in zip(
-        jax.tree.leaves(method.learn(learner, batch)[0]),
-        jax.tree.leaves(method.learn(learner, poisoned)[0]),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(clean, dirty)
-    credit = method.credit(learner, poisoned)
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(credit))
-
-
 @pytest.mark.parametrize("place, initial_lambda", [("dag", 0.5), ("dag", 0.8), ("key-to-door", 0.5)])
 def test_a_constant_lambda_is_a2c(place, initial_lambda):
     """With equal parameters at the start, three updates of policy and weighted value are those of fixed-λ A2C."""
@@ -159,9 +145,9 @@ def test_lambda_starts_near_the_same_number_everywhere(place, kind):
 
 
 class TestMetagradient:
-    @pytest.mark.parametrize("at", ["next", "current"])
-    def test_finite_differences_agree_on_tables(self, at, x64):
-        method = make_method("meta-lambda", at=at, outer=OuterLoop(initial_scale=1.0))
+    def test_finite_differences_agree_on_tables(self, x64):
+        """With the other reading; those with the usual one are in the contract."""
+        method = make_method("meta-lambda", at="current", outer=OuterLoop(initial_scale=1.0))
         checked = check_method(method, make_environment("dag", depth=4), updates=3, directions=4)
         assert np.abs(checked.numeric).max() > 1e-6
         assert checked.relative_error < 1e-6

@@ -81,16 +81,6 @@ def test_the_loss_by_loops(batch):
     np.testing.assert_allclose(contribution_loss(table, batch), total / count, rtol=1e-5)
 
 
-def test_padding_is_never_read(batch):
-    method = SyntheticReturns(SGD)
-    learner = generic(method)
-    poisoned = dataclasses.replace(batch, rewards=jnp.where(batch.valid, batch.rewards, jnp.nan))
-    for clean, dirty in zip(
-        jax.tree.leaves(method.learn(learner, batch)), jax.tree.leaves(method.learn(learner, poisoned)), strict=True
-    ):
-        np.testing.assert_array_equal(clean, dirty)
-
-
 @pytest.mark.parametrize("place", ["dag", "key-to-door"])
 def test_without_weight_for_contributions_it_is_a2c(place):
     """α = 0: the same keys make the same policies and values, whatever c, g and b learn beside them."""

@@ -246,37 +246,6 @@ class TestTransport:
         assert np.abs(gradient.code.weight).max() > 1e-3
 
 
-def test_padding_never_leaks():
-    env = dataclasses.replace(UMBRELLA, length=jnp.asarray(5))  # of 8 steps at most
-    learner = generic_learner(TRANSPORTING, env)
-    trajectory = collected(learner, env, jax.random.key(0))
-    assert trajectory.valid.sum(axis=1).tolist() == [5, 5, 5]
-    behind = jnp.concatenate([jnp.zeros((3, 1), dtype=bool), ~trajectory.valid], axis=1).at[:, 5].set(False)
-    poisoned = dataclasses.replace(
-        trajectory,
-        rewards=jnp.where(trajectory.valid, trajectory.rewards, jnp.nan),
-        actions=jnp.where(trajectory.valid, trajectory.actions, 7),
-        observations=jnp.where(behind, 2, trajectory.observations),
-        legal=trajectory.legal & trajectory.valid[..., None],
-    )
-    learn = jax.jit(lambda batch: TRANSPORTING.learn(learner, batch)[0].policy.parameters)
-    for clean, other in zip(jax.tree.leaves(learn(trajectory)), jax.tree.leaves(learn(poisoned)), strict=True):
-        np.testing.assert_allclose(clean, other, rtol=1e-4, atol=1e-6)
-    credit = credit_of(learner, poisoned)
-    assert np.isfinite(credit.advantages).all() and (credit.advantages[:, 5:] == 0).all()
-
-
-def test_everything_is_float64_where_that_is_asked_for(x64):
-    env = make_environment("umbrella", length=4)
-
-    def update(key):
-        learner = TRANSPORTING.init(key, env)
-        return TRANSPORTING.learn(learner, collect_episodes(TRANSPORTING, learner, env, key))[0]
-
-    kinds = {leaf.dtype.name for leaf in jax.tree.leaves(jax.eval_shape(update, jax.random.key(0)).policy.parameters)}
-    assert kinds == {"float64"}
-
-
 class TestBeforeAnythingStarts:
     def test_episodes_longer_than_the_memory_are_refused(self):
         method = dataclasses.replace(TRANSPORTING, memory=dataclasses.replace(SMALL, rows=7))
