@@ -63,7 +63,14 @@ def test_the_parts_of_an_update_are_timed(traced):
     json.dumps(row)
 
 
-def test_growth_changes_one_size_at_a_time(monkeypatch, traced):
+@pytest.fixture
+def never_made(monkeypatch):
+    """Members are not even started."""
+    made = training_speed._Made(*[None] * 5, (lambda: 0, ()))
+    monkeypatch.setattr(training_speed, "_made", lambda spec, method, env: made)
+
+
+def test_growth_changes_one_size_at_a_time(monkeypatch, traced, never_made):
     monkeypatch.setattr(training_speed, "_row", lambda spec, made, whole: {"spec": spec})
     axes = {"members": (1,), "episodes": (3,), "apple_steps": (2,), "pair_width": (4,)}
     rows = {row["axis"]: row for row in growth(TINY, axes)}
@@ -74,7 +81,7 @@ def test_growth_changes_one_size_at_a_time(monkeypatch, traced):
     assert rows["pair_width"]["spec"].method_settings == {**TINY.method_settings, "network.pair_width": 4}
 
 
-def test_growth_times_no_size_twice(monkeypatch, traced):
+def test_growth_times_no_size_twice(monkeypatch, traced, never_made):
     timed = []
     monkeypatch.setattr(training_speed, "_row", lambda spec, made, whole: timed.append(spec) or {"number": len(timed)})
     rows = list(growth(TINY, {"members": (1, 2), "episodes": (2, 3), "apple_steps": (2,)}))

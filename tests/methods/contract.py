@@ -17,7 +17,7 @@ import numpy as np
 from paircredit.envs import UmbrellaConfig
 from paircredit.methods import InnerLoop, OuterLoop, ReturnPrediction, make_method, methods
 from paircredit.methods.inner_loop import Trained
-from paircredit.networks import MemorySpec, TransformerSpec
+from paircredit.networks import MemorySpec, NetworkSpec, TransformerSpec
 from paircredit.training import collect_episodes, learns_weights
 from paircredit.types import Trajectory
 from tests import oracles
@@ -32,6 +32,7 @@ MINUS_A_VALUE = ("h-pwr", "meta-pwr", "rgm")
 INNER = InnerLoop(
     optimiser="sgd", learning_rate=0.5, value_learning_rate=0.3, discount=0.9, entropy_cost=0.0, initial_scale=0.7
 )
+PICTURES = NetworkSpec(filters=(2, 2), picture_width=6, trunk=(6, 5), pair_width=8, precision="float32")
 SMALL: dict[str, dict[str, Any]] = {
     "a2c": {"lambda_": 0.8},
     "a2c-rr": {"prediction": ReturnPrediction(width=6, cells=4, capacity=8, batch_size=2, warm_up=1000)},

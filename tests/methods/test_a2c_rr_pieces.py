@@ -225,7 +225,7 @@ def test_it_runs_in_double_precision(x64):
     assert {str(x.dtype) for x in jax.tree.leaves(learner)} <= {"float64", "int32", "int64", "bool", "key<fry>"}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Recordings, memories of sequences and the count of updates go through the checkpoint."""
     monkeypatch.setattr(training_run, "LARGEST_CHUNK_OF_PICTURES", 2)
@@ -249,6 +249,7 @@ class TestLearning:
         acting = replace_dotted(make_method(name, "probe"), settings, name)
         return train([acting] * 2, [env] * 2, [0, 1], Plan(updates=100), updates).learner
 
+    @pytest.mark.nightly
     def test_the_probe_with_a_context(self):
         env = InPieces(make_environment("probe-context"), 5)
         learner = self.learner("a2c-rr", env, 200, **{"inner.episodes": 4})

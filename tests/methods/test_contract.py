@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import make_environment
+from paircredit.envs import KeyToDoorConfig, make_environment
 from paircredit.methods import OuterLoop
-from paircredit.training import check_method, collect_episodes
+from paircredit.training import Plan, check_method, collect_episodes
+from paircredit.training.loop import online_iteration, start
 from tests import oracles
 from tests.methods.contract import (
     EVERY,
     LEARNING_WEIGHTS,
     ON_TABLES,
+    PICTURES,
+    SMALL,
     baseline,
     case,
     lambda_advantages,
@@ -116,3 +121,22 @@ def test_everything_is_float64_where_that_is_asked_for(name, x64):
 
     kinds = {leaf.dtype for leaf in parameters(jax.eval_shape(update, jax.random.key(0)))}
     assert kinds == {np.dtype("float64")}
+
+
+@every_method
+def test_every_shape_fits_in_key_to_door(name):
+    """Traced and not compiled: a whole update with pictures, the metagradient included."""
+    sizes = {"memory": dataclasses.replace(SMALL["tvt"]["memory"], rows=10)} if name == "tvt" else {}
+    table = {"table": jnp.ones((10, 10))} if name == "h-pwr" else {}
+    method = small(name, network=PICTURES, **sizes, **table)
+    env = KeyToDoorConfig(key_steps=3, apple_steps=4, door_steps=3, fewest_apples=19).build()
+    plan = Plan(updates=1)
+
+    def update(key):
+        before = start(method, env, plan, key)
+        return before, *online_iteration(method, env, plan, before)
+
+    before, after, summary = jax.eval_shape(update, jax.random.key(0))
+    assert jax.tree.structure(before) == jax.tree.structure(after)
+    assert [(x.shape, x.dtype) for x in jax.tree.leaves(before)] == [(x.shape, x.dtype) for x in jax.tree.leaves(after)]
+    assert {value.shape for value in summary.values()} == {()}

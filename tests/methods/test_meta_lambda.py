@@ -152,6 +152,7 @@ class TestMetagradient:
         assert np.abs(checked.numeric).max() > 1e-6
         assert checked.relative_error < 1e-6
 
+    @pytest.mark.nightly
     def test_finite_differences_agree_in_key_to_door(self, x64):
         """Standardised, two updates: the first of Adam alone would be a sign step, which passes nothing on."""
         inner = InnerLoop(episodes=2, standardise=True, discount=0.9, entropy_cost=0.05, initial_scale=1.0)
@@ -186,7 +187,7 @@ def test_key_to_door_presets():
         assert make_method("meta-lambda", preset, "dag") == MetaLambda()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_trains_in_key_to_door():
     """The shared loop, two members with rates of their own: everything moves and stays finite."""
     base = make_method("meta-lambda", "small", "key-to-door", network=TINY)

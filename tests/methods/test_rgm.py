@@ -239,6 +239,7 @@ class TestMetagradient:
         assert np.abs(checked.numeric).max() > 1e-6
         assert checked.relative_error < 1e-6
 
+    @pytest.mark.nightly
     def test_finite_differences_agree_in_key_to_door(self, x64):
         inner = InnerLoop(episodes=2, standardise=True, entropy_cost=0.05, initial_scale=1.0)
         rgm = RGM(inner, OuterLoop(initial_scale=1.0, clip_norm=None), TINY, FLAT)
@@ -259,7 +260,7 @@ def test_key_to_door_presets():
         assert make_method("rgm", preset, "dag") == RGM()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_trains_in_key_to_door():
     """The shared loop, two members with rates of their own: everything moves and stays finite."""
     base = make_method("rgm", "small", "key-to-door", network=TINY, transformer=FLAT)

@@ -181,6 +181,7 @@ def test_key_to_door_presets():
         assert make_method("synthetic-returns", preset, "dag") == SyntheticReturns()
 
 
+@pytest.mark.nightly
 def test_trains_in_key_to_door():
     base = make_method("synthetic-returns", "small", "key-to-door", network=TINY, head_width=4)
     base = dataclasses.replace(base, inner=dataclasses.replace(base.inner, episodes=2))

@@ -65,7 +65,7 @@ def test_the_host_trains_as_the_device_does(on_device, groups):
         np.testing.assert_array_equal(ours, theirs)
 
 
-@pytest.mark.parametrize("name", ["a2c", "meta-pwtd"])
+@pytest.mark.parametrize("name", [pytest.param("a2c", marks=pytest.mark.nightly), "meta-pwtd"])
 def test_groups_may_be_of_unequal_size(name):
     """A group of two and one of one: each trains its members as one group of three would."""
     opened = Stage.sizes.copy()
