@@ -36,7 +36,16 @@ def with_values(learner):
 @pytest.fixture(scope="module")
 def batch():
     method = A2C(INNER)
-    return collect_episodes(method, method.init(jax.random.key(0), ENV), ENV, jax.random.key(1))
+
+    @jax.jit
+    def made(key):
+        return collect_episodes(method, method.init(key, ENV), ENV, jax.random.key(1))
+
+    return made(jax.random.key(0))
+
+
+def learned(method, learner, batch):
+    return jax.jit(lambda *given: method.learn(*given))(learner, batch)
 
 
 def expected_values(batch, values, targets):
@@ -82,7 +91,7 @@ def close(actual, expected):
 def test_a2c(batch):
     method = A2C(INNER, lambda_=0.8)
     before = with_values(method.init(jax.random.key(5), ENV))
-    after, kept = method.learn(before, batch)
+    after, kept = learned(method, before, batch)
     advantages, _, _ = regular_quantities(batch, 0.8)
     logits = np.asarray(before.policy.parameters.logits)
     close(after.policy.parameters.logits, policy_step(batch, logits, advantages))
@@ -94,7 +103,7 @@ def test_a2c(batch):
 def test_hpwr(batch):
     method = HPWR(INNER, table=jnp.asarray(table))
     before = with_values(method.init(jax.random.key(5), ENV))
-    after, _ = method.learn(before, batch)
+    after, _ = learned(method, before, batch)
     returns = weighted(batch, table, np.asarray(batch.rewards))
     advantages = returns - weighted_values[np.asarray(batch.observations)][:, :-1]
     logits = np.asarray(before.policy.parameters.logits)
@@ -106,7 +115,7 @@ def test_hpwr(batch):
 def test_meta_pwr(batch):
     method = MetaPWR(INNER, OuterLoop(initial_scale=2.0))
     before = with_values(method.init(jax.random.key(5), ENV))
-    after, _ = method.learn(before, batch)
+    after, _ = learned(method, before, batch)
     matrix = 1 / (1 + np.exp(-np.asarray(before.weights.parameters.eta)))
     returns = weighted(batch, matrix, np.asarray(batch.rewards))
     advantages = returns - weighted_values[np.asarray(batch.observations)][:, :-1]
@@ -120,7 +129,7 @@ def test_meta_pwr(batch):
 def test_meta_pwtd(batch):
     method = MetaPWTD(INNER, OuterLoop(initial_scale=2.0))
     before = with_values(method.init(jax.random.key(5), ENV))
-    after, _ = method.learn(before, batch)
+    after, _ = learned(method, before, batch)
     matrix = 1 / (1 + np.exp(-np.asarray(before.weights.parameters.eta)))
     _, errors, monte_carlo = regular_quantities(batch, 1.0)
     logits = np.asarray(before.policy.parameters.logits)
@@ -142,8 +151,8 @@ def test_a2c_with_lambda_1_is_hpwr_with_weights_of_1_where_values_are_0(batch):
     inner = dataclasses.replace(INNER, discount=1.0)
     a2c, hpwr = A2C(inner), HPWR(inner, table=jnp.ones((10, 10)))
     key = jax.random.key(7)
-    one, _ = a2c.learn(a2c.init(key, ENV), batch)
-    other, _ = hpwr.learn(hpwr.init(key, ENV), batch)
+    one, _ = learned(a2c, a2c.init(key, ENV), batch)
+    other, _ = learned(hpwr, hpwr.init(key, ENV), batch)
     np.testing.assert_allclose(one.policy.parameters.logits, other.policy.parameters.logits, rtol=1e-6)
     np.testing.assert_allclose(one.value.parameters.values, other.weighted_value.parameters.values, rtol=1e-6)
 
@@ -152,7 +161,7 @@ def test_a2c_with_lambda_1_is_hpwr_with_weights_of_1_where_values_are_0(batch):
 def test_states_without_a_choice_keep_their_logits(batch, method_class):
     method = method_class(dataclasses.replace(INNER, entropy_cost=0.5))
     before = method.init(jax.random.key(0), ENV)
-    after, _ = method.learn(before, batch)
+    after, _ = learned(method, before, batch)
     moved = np.asarray(after.policy.parameters.logits - before.policy.parameters.logits)
     assert np.abs(moved[0]).min() > 0 and not moved[1:].any()
 

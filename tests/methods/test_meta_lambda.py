@@ -36,12 +36,17 @@ def key_to_door():
 @pytest.fixture(scope="module")
 def batch():
     method = A2C(SGD)
-    return collect_episodes(method, method.init(jax.random.key(0), UMBRELLA), UMBRELLA, jax.random.key(1))
+
+    @jax.jit
+    def made(key):
+        return collect_episodes(method, method.init(key, UMBRELLA), UMBRELLA, jax.random.key(1))
+
+    return made(jax.random.key(0))
 
 
 def generic(method: MetaLambda):
     """A learner whose values and λ(s) are not at their start."""
-    learner = method.init(jax.random.key(5), UMBRELLA)
+    learner = jax.jit(lambda key: method.init(key, UMBRELLA))(jax.random.key(5))
     return dataclasses.replace(
         learner,
         weighted_value=dataclasses.replace(learner.weighted_value, parameters=ValueTable(jnp.asarray(values))),
@@ -63,7 +68,7 @@ def test_the_advantage_is_the_double_sum(batch, at):
     """Σ_k Π_j γ_j λ(S_j) δ_k by loops; the credit that is shown adds up to it, and θ and v_w step along it."""
     method = MetaLambda(SGD, at=at)
     learner = generic(method)
-    credit, data = jax.device_get(method.credit(learner, batch)), jax.device_get(batch)
+    credit, data = jax.device_get((jax.jit(method.credit)(learner, batch), batch))
     lambdas = 1 / (1 + np.exp(-logits[data.observations]))
     lambdas = lambdas[:, 1:] if at == "next" else lambdas[:, :-1]
     discounts = np.where(data.terminated, 0.0, SGD.discount)
@@ -78,8 +83,8 @@ def test_the_advantage_is_the_double_sum(batch, at):
     sums = [oracles.loop_pairwise_sum(*one) for one in zip(credit.weights, credit.signal, data.valid, strict=True)]
     np.testing.assert_allclose(credit.advantages, sums, rtol=1e-4, atol=1e-5)
 
-    after, _ = method.learn(learner, batch)
-    policy = method.inner.improve_policy(learner.policy, batch, jnp.asarray(expected, dtype=jnp.float32))
+    after, _ = jax.jit(method.learn)(learner, batch)
+    policy = jax.jit(method.inner.improve_policy)(learner.policy, batch, jnp.asarray(expected, dtype=jnp.float32))
     np.testing.assert_allclose(after.policy.parameters.logits, policy.parameters.logits, rtol=1e-4, atol=1e-5)
     step = np.zeros(10)
     for b, t in zip(*np.nonzero(data.valid), strict=True):
@@ -91,8 +96,8 @@ def test_the_advantage_is_the_double_sum(batch, at):
 
 def test_the_two_readings_differ(batch):
     one, other = (MetaLambda(SGD, at=at) for at in ("next", "current"))
-    difference = one.credit(generic(one), batch).advantages - other.credit(generic(other), batch).advantages
-    assert np.abs(difference).max() > 0.01
+    first, second = (jax.jit(method.credit)(generic(method), batch).advantages for method in (one, other))
+    assert np.abs(first - second).max() > 0.01
 
 
 def test_another_reading_is_refused(batch, users_view):
@@ -165,12 +170,12 @@ class TestMetagradient:
         """Nothing lies behind it that could be weighed."""
         method = MetaLambda(SGD)
         learner = generic(method)
-        kept = method.learn(learner, batch)[1]
+        kept = jax.jit(method.learn)(learner, batch)[1]
 
         def total(weights):
             return jnp.sum(method.problem().advantages(weights, kept, None))
 
-        gradient = jax.grad(total)(learner.weights.parameters).logits
+        gradient = jax.jit(jax.grad(total))(learner.weights.parameters).logits
         final = np.unique(np.asarray(batch.observations)[:, -1])
         assert not np.asarray(gradient)[final].any()
         assert np.abs(gradient).max() > 1e-3

@@ -40,13 +40,22 @@ def method(**settings) -> RGM:
 
 def generator(env=UMBRELLA, seed: int = 0, bound="linear", scale: float = 1.0, **sizes) -> ReturnGenerator:
     spec = dataclasses.replace(LIGHT, **sizes)
-    return ReturnGenerator.random(jax.random.key(seed), env.spec, TINY, spec, bound, scale)
+    make = jax.jit(lambda key: ReturnGenerator.random(key, env.spec, TINY, spec, bound, scale))
+    return make(jax.random.key(seed))
+
+
+weigh = eqx.filter_jit(lambda weights, episode: weights(episode))
 
 
 @pytest.fixture(scope="module")
 def batch():
     player = A2C(INNER)
-    return collect_episodes(player, player.init(jax.random.key(0), UMBRELLA), UMBRELLA, jax.random.key(1))
+
+    @jax.jit
+    def made(key):
+        return collect_episodes(player, player.init(key, UMBRELLA), UMBRELLA, jax.random.key(1))
+
+    return made(jax.random.key(0))
 
 
 @pytest.fixture(scope="module")
@@ -110,8 +119,9 @@ class TestNetwork:
         order = jnp.array([3, 1, 4, 0, 2])
         for positions, same in (("none", True), ("sinusoidal", False), ("learned", False)):
             spec = dataclasses.replace(LIGHT, positions=positions)
-            network = Transformer.random(jax.random.key(1), 5, spec)
-            difference = np.abs(network(tokens, seen)[order] - network(tokens[order], seen)).max()
+            network = jax.jit(lambda key, spec=spec: Transformer.random(key, 5, spec))(jax.random.key(1))
+            answer = jax.jit(lambda given, network=network: network(given, seen))
+            difference = np.abs(answer(tokens)[order] - answer(tokens[order])).max()
             assert (difference < 1e-4) == same
 
     def test_positions_differ(self):
@@ -177,23 +187,23 @@ class TestWhatWeightsSee:
             "reward": {"rewards": episode.rewards.at[2 if at == "future" else 0].add(0.5)},
         }[change]
         weights = generator()
-        moved = np.abs(weights(episode) - weights(dataclasses.replace(episode, **changed)))
+        moved = np.abs(weigh(weights, episode) - weigh(weights, dataclasses.replace(episode, **changed)))
         assert moved[0 if at == "future" else 2] > 1e-5
 
     def test_weights_start_near_1(self, batch):
         for bound in ("linear", "twice-sigmoid"):
-            shares = jax.vmap(generator(bound=bound, scale=0.01))(batch)
+            shares = jax.jit(jax.vmap(generator(bound=bound, scale=0.01)))(batch)
             np.testing.assert_allclose(shares, 1, atol=0.05)
             assert shares.std() > 0
 
     def test_the_bound(self, episode):
         weights = generator(bound="twice-sigmoid")
         steep = dataclasses.replace(weights, out=jax.tree.map(lambda x: 20 * x, weights.out))
-        shares = np.asarray(steep(episode))
+        shares = np.asarray(weigh(steep, episode))
         assert shares.min() >= 0 and shares.max() <= 2
         free = dataclasses.replace(steep, bound="linear")
-        np.testing.assert_allclose(shares, 2 / (1 + np.exp(-np.asarray(free(episode)))), rtol=1e-4, atol=1e-6)
-        assert np.abs(free(episode)).max() > 2
+        np.testing.assert_allclose(shares, 2 / (1 + np.exp(-np.asarray(weigh(free, episode)))), rtol=1e-4, atol=1e-6)
+        assert np.abs(weigh(free, episode)).max() > 2
 
 
 def test_returns_by_hand(episode):

@@ -36,7 +36,12 @@ def key_to_door():
 @pytest.fixture(scope="module")
 def batch():
     method = A2C(SGD)
-    return collect_episodes(method, method.init(jax.random.key(0), UMBRELLA), UMBRELLA, jax.random.key(1))
+
+    @jax.jit
+    def made(key):
+        return collect_episodes(method, method.init(key, UMBRELLA), UMBRELLA, jax.random.key(1))
+
+    return made(jax.random.key(0))
 
 
 def generic(method: SyntheticReturns):

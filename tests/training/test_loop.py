@@ -94,21 +94,22 @@ class TestOnline:
     )
 
     def test_learn_then_collect_then_judge(self, three_updates, x64):
-        """The same three updates without scan, vmap and jit: η is judged by the batch that follows the update."""
+        """The same three updates without scan and vmap: η is judged by the batch that follows the update."""
         before, after, summaries = three_updates
         env, state = DagConfig(depth=4).build(), only_member(before)
         learner, trajectory, key = state.learner, state.trajectory, state.key
         collect = jax.jit(lambda learner, key: collect_episodes(self.method, learner, env, key))
         metagradient = jax.jit(lambda *a: explicit_one_step(self.method.problem(), *a).gradient)
-        returns = []
+        learn, judge = jax.jit(self.method.learn), jax.jit(self.method.outer_data)
+        improve, returns = jax.jit(self.method.improve_weights), []
         for _ in range(3):
             key, rollout_key = jax.random.split(key)
             returns.append(float(trajectory.rewards.sum()) / 4)
-            learner, kept = self.method.learn(learner, trajectory)
+            learner, kept = learn(learner, trajectory)
             trajectory = collect(learner, rollout_key)
-            judged = self.method.outer_data(learner, trajectory)
+            judged = judge(learner, trajectory)
             gradient = metagradient(learner.weights.parameters, kept.policy.parameters, kept.policy.state, kept, judged)
-            learner = self.method.improve_weights(learner, gradient)
+            learner = improve(learner, gradient)
         np.testing.assert_allclose(summaries["episode_return"][0], returns, rtol=1e-5, atol=1e-6)
         assert_close(only_member(after.learner), learner)
         np.testing.assert_array_equal(after.trajectory.actions[0], trajectory.actions)
