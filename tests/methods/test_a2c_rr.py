@@ -67,8 +67,19 @@ def dag():
     return dataclasses.replace(learner, value=values, redistributed_value=other), trajectory
 
 
+@jax.jit
 def learn(acting: A2CRR, learner, trajectory):
-    return jax.jit(lambda a, s: acting.learn(a, s)[0])(learner, trajectory)
+    return acting.learn(learner, trajectory)[0]
+
+
+@jax.jit
+def redistributed(acting: A2CRR, learner, trajectory):
+    return acting.redistributed_rewards(learner, trajectory)
+
+
+@jax.jit
+def credit_of(acting: A2CRR, learner, trajectory):
+    return acting.credit(learner, trajectory)
 
 
 def same(one, other, **tolerance) -> bool:
@@ -86,7 +97,8 @@ class TestAgainstA2C:
         assert same(start.policy, learner.policy)
         start = dataclasses.replace(start, value=learner.value)
         expected, _ = jax.jit(plain.learn)(start, trajectory)
-        assert same(after.policy, expected.policy, rtol=1e-5) and same(after.value, expected.value, rtol=1e-5)
+        assert same(after.policy, expected.policy, rtol=1e-4, atol=1e-7)
+        assert same(after.value, expected.value, rtol=1e-5, atol=1e-7)
         assert not same(after.policy.parameters, learner.policy.parameters)
 
     def test_with_them_alone_it_is_a2c_on_the_redistributed_rewards(self, dag):
@@ -94,7 +106,7 @@ class TestAgainstA2C:
         learner, trajectory = dag
         acting = method(mix=1.0, **{"prediction.warm_up": 1000})
         after = learn(acting, learner, trajectory)
-        given = dataclasses.replace(trajectory, rewards=acting.redistributed_rewards(learner, trajectory))
+        given = dataclasses.replace(trajectory, rewards=redistributed(acting, learner, trajectory))
         assert not same(given.rewards, trajectory.rewards, atol=0.01)
         plain = A2C(INNER, lambda_=0.7, network=TINY)
         start = dataclasses.replace(plain.init(jax.random.key(0), DAG), value=learner.redistributed_value)
@@ -115,11 +127,11 @@ class TestAgainstA2C:
 
         monkeypatch.setattr(InnerLoop, "improve_both", watched)
         acting.learn(learner, trajectory)
-        rewards = acting.redistributed_rewards(learner, trajectory)
-        regular, redistributed = (np.asarray(side.advantages) for side in acting._sides(learner, trajectory, rewards))
+        rewards = redistributed(acting, learner, trajectory)
+        regular, other = (np.asarray(side.advantages) for side in acting._sides(learner, trajectory, rewards))
         valid = np.asarray(trajectory.valid)
-        assert regular[valid].std() > 1.5 * redistributed[valid].std(), "standardised, both would count alike"
-        mixed = 0.7 * regular + 0.3 * redistributed
+        assert regular[valid].std() > 1.5 * other[valid].std(), "standardised, both would count alike"
+        mixed = 0.7 * regular + 0.3 * other
         expected = (mixed - mixed[valid].mean()) / mixed[valid].std()
         np.testing.assert_allclose(used[0][valid], expected[valid], rtol=1e-3, atol=1e-4)
 
@@ -134,8 +146,8 @@ class TestAgainstA2C:
 
         monkeypatch.setattr(A2CRR, "_sides", watched)
         after, _ = acting.learn(learner, trajectory)
-        assert same(used[0], acting.redistributed_rewards(after, trajectory), rtol=1e-5, atol=1e-6)
-        assert not same(used[0], acting.redistributed_rewards(learner, trajectory), rtol=1e-4, atol=1e-5)
+        assert same(used[0], redistributed(acting, after, trajectory), rtol=1e-5, atol=1e-6)
+        assert not same(used[0], redistributed(acting, learner, trajectory), rtol=1e-4, atol=1e-5)
 
 
 def test_padding_may_hold_anything(dag):
@@ -165,14 +177,14 @@ class TestCredit:
     @pytest.mark.parametrize("mix", [0.0, 0.3, 1.0])
     def test_weights_times_signal_are_the_advantages(self, dag, mix):
         learner, trajectory = dag
-        credit = method(mix=mix).credit(learner, trajectory)
+        credit = credit_of(method(mix=mix), learner, trajectory)
         sums = jax.vmap(pairwise_sum)(credit.weights, credit.signal, trajectory.valid)
         assert np.abs(credit.advantages).max() > 0.1
         np.testing.assert_allclose(sums, credit.advantages, rtol=1e-4, atol=1e-5)
 
     def test_what_is_redistributed_is_the_return(self, dag):
         learner, trajectory = dag
-        rewards = method().redistributed_rewards(learner, trajectory)
+        rewards = redistributed(method(), learner, trajectory)
         np.testing.assert_allclose(rewards.sum(axis=1), trajectory.rewards.sum(axis=1), atol=1e-5)
         assert (jnp.abs(rewards - trajectory.rewards) > 1e-3).any()
 

@@ -73,8 +73,19 @@ def umbrella():
     return dataclasses.replace(learner, value=value, redistributed_value=other), piece
 
 
+@jax.jit
 def learn(acting: A2CRR, learner, piece):
-    return jax.jit(lambda a, s: acting.learn(a, s)[0])(learner, piece)
+    return acting.learn(learner, piece)[0]
+
+
+@jax.jit
+def redistributed(acting: A2CRR, learner, piece):
+    return acting.redistributed_rewards(learner, piece)
+
+
+@jax.jit
+def credit_of(acting: A2CRR, learner, piece):
+    return acting.credit(learner, piece)
 
 
 def same(one, other, **tolerance) -> bool:
@@ -88,7 +99,8 @@ class TestAgainstA2C:
         learner, piece = two_pieces(method(), env)
         after = learn(method(mix=0.0), learner, piece)
         plain = A2C(INNER, lambda_=0.7, network=TINY)
-        start = dataclasses.replace(plain.init(jax.random.key(0), env), policy=learner.policy, value=learner.value)
+        start = jax.eval_shape(lambda key: plain.init(key, env), jax.random.key(0))
+        start = dataclasses.replace(start, policy=learner.policy, value=learner.value)
         expected, _ = jax.jit(plain.learn)(start, piece)
         assert same(after.policy, expected.policy, rtol=1e-5, atol=1e-7)
         assert same(after.value, expected.value, rtol=1e-5, atol=1e-7)
@@ -100,12 +112,11 @@ class TestAgainstA2C:
         learner, piece = umbrella
         acting = method(mix=1.0, **{"prediction.warm_up": 1000})
         after = learn(acting, learner, piece)
-        rewards = acting.redistributed_rewards(learner, piece)
+        rewards = redistributed(acting, learner, piece)
         assert np.abs(rewards - jnp.where(piece.valid, piece.rewards, 0)).max() > 0.05
         plain = A2C(INNER, lambda_=0.7, network=TINY)
-        start = dataclasses.replace(
-            plain.init(jax.random.key(0), UMBRELLA), policy=learner.policy, value=learner.redistributed_value
-        )
+        start = jax.eval_shape(lambda key: plain.init(key, UMBRELLA), jax.random.key(0))
+        start = dataclasses.replace(start, policy=learner.policy, value=learner.redistributed_value)
         expected, _ = jax.jit(plain.learn)(start, dataclasses.replace(piece, rewards=rewards))
         assert same(after.policy, expected.policy, rtol=1e-4, atol=1e-6)
         assert same(after.redistributed_value, expected.value, rtol=1e-4, atol=1e-6)
@@ -142,14 +153,15 @@ def test_steps_that_are_not_valid_may_hold_anything(umbrella):
 def test_weights_times_signal_are_the_advantages(umbrella, mix):
     """Over the steps of the same episode; the predictor reads on from the piece before."""
     learner, piece = umbrella
-    credit = method(mix=mix).credit(learner, piece)
+    credit = credit_of(method(mix=mix), learner, piece)
     sums = jax.vmap(pairwise_sum)(credit.weights, credit.signal, piece.valid, piece.episode)
     assert np.abs(credit.advantages).max() > 0.1 and piece.episode.max() > 0
     np.testing.assert_allclose(sums, credit.advantages, rtol=1e-4, atol=1e-5)
-    fresh = dataclasses.replace(learner, predictor=method().init(jax.random.key(0), UMBRELLA).predictor)
+    started = jax.jit(lambda key: method().init(key, UMBRELLA))(jax.random.key(0))
+    fresh = dataclasses.replace(learner, predictor=started.predictor)
     assert learner.predictor.state.recordings.running.any()
     if mix:
-        assert not same(method(mix=mix).credit(fresh, piece).signal, credit.signal, atol=1e-3)
+        assert not same(credit_of(method(mix=mix), fresh, piece).signal, credit.signal, atol=1e-3)
 
 
 class TestRefusals:

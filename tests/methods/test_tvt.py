@@ -168,7 +168,7 @@ def umbrella():
     learner = generic_learner(TRANSPORTING, UMBRELLA)
     trajectory = collected(learner, UMBRELLA, jax.random.key(0))
     replay = replayed(learner.policy.parameters, trajectory)
-    bonus = TRANSPORTING.bonus(replay, trajectory)
+    bonus = jax.jit(TRANSPORTING.bonus)(replay, trajectory)
     assert (np.abs(bonus).sum(axis=1) > 0.01).all() and (bonus[:, -3:] == 0).all()
     return learner, trajectory, replay, bonus
 
@@ -177,7 +177,7 @@ class TestTransport:
     def test_credit_is_that_of_rewards_with_the_bonus(self, umbrella):
         learner, trajectory, replay, bonus = umbrella
         credit = credit_of(learner, trajectory)
-        expected = jax.vmap(lambda_advantages, in_axes=(0, 0, 0, None))(
+        expected = jax.jit(jax.vmap(lambda_advantages, in_axes=(0, 0, 0, None)))(
             trajectory.rewards + bonus, replay.values, jnp.where(trajectory.terminated, 0.0, 0.5), 0.8
         )
         np.testing.assert_allclose(credit.advantages, expected, atol=1e-5)

@@ -157,32 +157,35 @@ class TestReset:
                 return method_class.improve_weights(self, learner, gradient)
 
         method, env = Spied(self.inner, self.outer), DagConfig(depth=4).build()
-        state = start(method, env, self.plan, jax.random.key(2))
+        state = jax.jit(lambda key: start(method, env, self.plan, key))(jax.random.key(2))
         weights = state.learner.weights.parameters
         _, summary = reset_iteration(method, env, self.plan, state)
+        judge, learn = jax.jit(method.outer_data), jax.jit(method.learn)
 
         # Live through the same reset in plain Python, and keep what was lived.
         init_key, inner_key, _ = jax.random.split(state.key, 3)
         collect = jax.jit(lambda learner, key: collect_episodes(method, learner, env, key))
-        fresh = dataclasses.replace(method.init(init_key, env), weights=state.learner.weights)
+        fresh = jax.jit(lambda key: method.init(key, env))(init_key)
+        fresh = dataclasses.replace(fresh, weights=state.learner.weights)
         learner, inner_batches, outer_batches = fresh, [], []
         for key in jax.random.split(inner_key, self.K + 1):
             batch = collect(learner, key)
-            outer_batches.append(method.outer_data(learner, batch))
-            learner, kept = method.learn(learner, batch)
+            outer_batches.append(judge(learner, batch))
+            learner, kept = learn(learner, batch)
             inner_batches.append(kept)
 
         # J(η): replay the K updates on these batches, judge θ_1 … θ_K by the batches that they collected.
         problem = method.problem()
 
+        @jax.jit
         def objective(eta):
             theta, optimiser_state, total = fresh.policy.parameters, fresh.policy.state, 0.0
-            for kept, judge in zip(inner_batches[:-1], outer_batches[1:], strict=True):
+            for kept, judged in zip(inner_batches[:-1], outer_batches[1:], strict=True):
                 psi = problem.advantages(eta, kept, None)
                 slope = jax.grad(problem.inner_loss)(theta, kept, psi)
                 step, optimiser_state = problem.optimiser.update(slope, optimiser_state)
                 theta = apply_updates(theta, step)
-                total += problem.outer_loss(theta, judge)
+                total += problem.outer_loss(theta, judged)
             return total
 
         checked = check_metagradient(objective, weights, gradient=gradients[0])
