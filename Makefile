@@ -6,7 +6,7 @@ UV     ?= uv
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format typecheck bench requirements clean
+.PHONY: help demo test test-all lint format typecheck bench requirements clean
 
 RUNTIME := $(VENV)/.runtime-installed
 DEV     := $(VENV)/.dev-installed
@@ -25,7 +25,10 @@ demo: $(RUNTIME) ## Run both short experiments and write one report below runs/.
 	$(VENV)/bin/paircredit reproduce dag --scale short --out "$$dir/dag"; \
 	$(VENV)/bin/paircredit report "$$dir" --out "$$dir/report.html"
 
-test: lint typecheck ## Check style and types, then run the tests.
+test: lint typecheck ## Check style and types, then run the tests but for the nightly ones.
+	$(VENV)/bin/python -m pytest -n 2 --dist loadfile -m "not nightly"
+
+test-all: lint typecheck ## The same with the nightly tests: campaigns, long comparisons, all pages.
 	$(VENV)/bin/python -m pytest -n 2 --dist loadfile
 
 lint: $(DEV) ## Check style and formatting.
@@ -40,11 +43,11 @@ typecheck: $(DEV) ## Check the types.
 	$(VENV)/bin/mypy
 
 bench: $(RUNTIME) ## Time training (pass options with ARGS="...").
-	$(VENV)/bin/python benchmarks/reset_training.py $(ARGS)
+	$(VENV)/bin/python -m tools.benchmarks.reset_training $(ARGS)
 
 clean: ## Remove the environment, caches and build outputs; runs/ stays.
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find src tests benchmarks -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests tools -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 	@if [ -f "$(VENV)/pyvenv.cfg" ]; then echo "rm -rf $(VENV)"; rm -rf "$(VENV)"; fi
 
 # --- Environment -------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,11 +13,20 @@ import jax
 import jaxtyping
 import pytest
 
-import tests.runtime_checks  # noqa: F401  (the hook below looks it up by name)
+import tests.kept_programs
+import tests.runtime_checks
 
 if jax.__version_info__ < (0, 11):  # a third less time in the compiler; newer versions do not know the flags
     flags = " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
     os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + flags
+
+KEPT = Path(__file__).parents[1] / ".pytest_cache"
+"""What is compiled once, for all workers and the next session; git ignores it, and `make clean` takes it away."""
+
+# Tests start many processes, and where bytecode is not kept each of them compiles all of JAX's source anew.
+os.environ |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(KEPT / "bytecode")}
+sys.dont_write_bytecode, sys.pycache_prefix = False, str(KEPT / "bytecode")
+tests.kept_programs.keep(KEPT / "programs")
 
 gc.set_threshold(20_000, 20, 20)  # tracing makes many objects and few cycles: a tenth of its time went to looking
 
@@ -27,7 +37,7 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 hypothesis.settings.register_profile("paircredit", deadline=None, derandomize=True, database=None, max_examples=30)
 hypothesis.settings.load_profile("paircredit")
 
-MOST_MAPPINGS = 20_000
+MOST_MAPPINGS = 40_000
 """Of memory, behind which compiled programs are forgotten."""
 
 CompilerOptions = Callable[[], dict[str, int]]

@@ -23,7 +23,6 @@ Learned pairwise weights for temporal credit assignment.
   claims DIR                  judge the paper's claims by the runs in DIR
   report DIR --out FILE       write one self-contained HTML page about them
   watch RUN                   an episode of Key-to-Door as an animated GIF, with the credit of every action
-  bench                       time training on this machine
   digest DIR --out FOLDER     keep what is worth keeping: tables, curves, weights, figures, provenance
   export bsuite DIR --out FOLDER    write bsuite's own CSV logs of the runs on its domains
 
@@ -40,7 +39,6 @@ COMMANDS = {
     "digest": ("results", "digest"),
     "export": ("export", "run"),
     "watch": ("watch", "run"),
-    "bench": ("bench", "run"),
 }
 """Where in `paircredit.commands` each is; a module is imported when its command is given."""
 

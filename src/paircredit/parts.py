@@ -1,4 +1,4 @@
-"""Names for the parts of an update, which the compiler carries along and `paircredit bench --profile` shows."""
+"""Names for the parts of an update, which the compiler carries along and profiles show."""
 
 from __future__ import annotations
 

@@ -8,11 +8,11 @@ import json
 import jax
 import jax.numpy as jnp
 import pytest
+from tools.bench import BenchSpec, Measurement, bench, compile_all, growth, measure, training_speed
+from tools.bench.__main__ import main
+from tools.bench.measure import Program
+from tools.bench.profile import Profile
 
-from paircredit.bench import BenchSpec, Measurement, bench, compile_all, growth, measure, training_speed
-from paircredit.bench.measure import Program
-from paircredit.bench.profile import Profile
-from paircredit.cli import main
 from paircredit.envs import make_environment
 from paircredit.methods import preset_environment
 from tests.sentences import refused
@@ -63,7 +63,14 @@ def test_the_parts_of_an_update_are_timed(traced):
     json.dumps(row)
 
 
-def test_growth_changes_one_size_at_a_time(monkeypatch, traced):
+@pytest.fixture
+def never_made(monkeypatch):
+    """Members are not even started."""
+    made = training_speed._Made(*[None] * 5, (lambda: 0, ()))
+    monkeypatch.setattr(training_speed, "_made", lambda spec, method, env: made)
+
+
+def test_growth_changes_one_size_at_a_time(monkeypatch, traced, never_made):
     monkeypatch.setattr(training_speed, "_row", lambda spec, made, whole: {"spec": spec})
     axes = {"members": (1,), "episodes": (3,), "apple_steps": (2,), "pair_width": (4,)}
     rows = {row["axis"]: row for row in growth(TINY, axes)}
@@ -74,7 +81,7 @@ def test_growth_changes_one_size_at_a_time(monkeypatch, traced):
     assert rows["pair_width"]["spec"].method_settings == {**TINY.method_settings, "network.pair_width": 4}
 
 
-def test_growth_times_no_size_twice(monkeypatch, traced):
+def test_growth_times_no_size_twice(monkeypatch, traced, never_made):
     timed = []
     monkeypatch.setattr(training_speed, "_row", lambda spec, made, whole: timed.append(spec) or {"number": len(timed)})
     rows = list(growth(TINY, {"members": (1, 2), "episodes": (2, 3), "apple_steps": (2,)}))
@@ -96,15 +103,34 @@ def test_nothing_to_time_is_refused():
 def test_the_command_never_overwrites_a_file(tmp_path, capsys):
     file = tmp_path / "bench.json"
     file.write_text("mine")
-    assert main(["bench", "--json", str(file)]) == 2
+    assert main(["--json", str(file)]) == 2
     assert "exists already" in capsys.readouterr().err and file.read_text() == "mine"
-    assert main(["bench", "--json", str(tmp_path / "nowhere" / "bench.json")]) == 2  # and not after the first method
+    assert main(["--json", str(tmp_path / "nowhere" / "bench.json")]) == 2  # and not after the first method
     assert "there is no folder" in capsys.readouterr().err
 
 
-def test_unknown_methods_are_refused(capsys):
-    assert main(["bench", "--methods", "a2d"]) == 2
-    assert "a2c" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--methods a2c rgm --env minatar/breakout", "rgm needs whole episodes"),
+        ("--methods a2d", "no method called 'a2d'. Did you mean 'a2c'"),
+        ("--members 0", "must be at least 1"),
+        ("--settings inner.episodes=100000000 --methods a2c", "too much for the memory"),
+        (
+            "--env atari/pong --settings env.game=breakout",
+            "The game is a part of the name: python -m tools.bench --env atari/breakout",
+        ),
+        ("--env minatar/breakout --settings env.game=freeway", "bench --env minatar/freeway"),
+        ("--env bsuite/catch_noise --settings env.game=catch", "no setting of bsuite/catch_noise"),
+        ("--env minatar/brakeout --settings env.game=freeway", "no environment called"),
+        ("--memers 3", "did you mean --members INT?"),
+    ],
+)
+@pytest.mark.usefixtures("users_view")
+def test_what_cannot_be_timed_is_refused(words, message, capsys):
+    assert main(words.split()) == 2
+    said = capsys.readouterr()
+    assert message in said.err and said.err.count("\n") == 1 and not said.out
 
 
 def test_settings_reach_the_environment_and_the_method(monkeypatch, capsys):
@@ -116,12 +142,12 @@ def test_settings_reach_the_environment_and_the_method(monkeypatch, capsys):
             ("compile_seconds", "temporary_bytes"), 1.0
         )
 
-    monkeypatch.setattr("paircredit.bench.bench", remember)
+    monkeypatch.setattr("tools.bench.bench", remember)
     words = ["env.apple_steps=5", "env.palette=dark", "inner.episodes=3", "network.filters=[2, 2]"]
-    assert main(["bench", "--methods", "a2c", "--no-parts", "--settings", *words]) == 0
+    assert main(["--methods", "a2c", "--no-parts", "--settings", *words]) == 0
     assert seen[0].env_settings == {"apple_steps": 5, "palette": "dark"}
     assert seen[0].method_settings == {"inner.episodes": 3, "network.filters": [2, 2]}
-    assert main(["bench", "--methods", "a2c", "--settings", "episodes"]) == 2
+    assert main(["--methods", "a2c", "--settings", "episodes"]) == 2
     assert "NAME=VALUE" in capsys.readouterr().err
 
 
@@ -133,9 +159,9 @@ def test_a_command_that_is_stopped_keeps_what_it_measured(tmp_path, monkeypatch)
             ("compile_seconds", "temporary_bytes"), 1.0
         )
 
-    monkeypatch.setattr("paircredit.bench.bench", stop_at_the_second)
+    monkeypatch.setattr("tools.bench.bench", stop_at_the_second)
     file = tmp_path / "bench.json"
-    assert main(["bench", "--methods", "a2c", "h-pwr", "--no-parts", "--json", str(file)]) == 130
+    assert main(["--methods", "a2c", "h-pwr", "--no-parts", "--json", str(file)]) == 130
     assert [row["method"] for row in json.loads(file.read_text())["rows"]] == ["a2c"]
 
 

@@ -4,9 +4,8 @@ import threading
 import time
 
 import pytest
-
-from paircredit.bench import cores
-from paircredit.bench.cores import Work, cores_between, work_so_far
+from tools.bench import cores
+from tools.bench.cores import Work, cores_between, work_so_far
 
 
 def test_threads_are_counted_by_what_they_are():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import pytest
+from tools.bench.__main__ import _print_profile
+from tools.bench.profile import OTHER, operations_of, profile, summarise
 
-from paircredit.bench.profile import OTHER, operations_of, profile, summarise
-from paircredit.commands.bench import _print_profile
 from paircredit.parts import part
 
 PROGRAM = """

@@ -151,7 +151,17 @@ def expect_learning(before, after, summaries):
     assert moved(before, after, "policy")
 
 
-@pytest.mark.parametrize("name", sorted(set(methods()) - {"h-pwr"}))
+EVERY_DAY = ("a2c", "meta-pwr", "tvt")
+"""A method without weights, one that learns weights, one that acts with a memory."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in EVERY_DAY else pytest.mark.nightly)
+        for name in sorted(set(methods()) - {"h-pwr"})
+    ],
+)
 def test_every_method_trains_on_the_original_catch(name):
     before, after, summaries = trained(name, [small_catch(), small_catch()], Plan(updates=2))
     expect_learning(before, after, summaries)
@@ -159,6 +169,7 @@ def test_every_method_trains_on_the_original_catch(name):
     assert not tiny_method(name).learns_weights or moved(before, after, "weights")
 
 
+@pytest.mark.nightly
 def test_a_method_with_a_memory_of_episodes_trains_on_pieces_of_it():
     envs = [InPieces(small_catch(), 5), InPieces(small_catch(), 5)]
     expect_learning(*trained("a2c-rr", envs, Plan(updates=2)))

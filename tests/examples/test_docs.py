@@ -53,8 +53,19 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
+LONG = ("a2c-rr.md", "meta-lambda.md", "meta-pwtd.md", "rgm.md", "synthetic-returns.md", "tvt.md")
+"""Pages that train a method, but for one."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in PAGES if marked(page, "# runnable\n")], ids=name_of)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name_of(page), marks=pytest.mark.nightly if page.name in LONG else ())
+        for page in PAGES
+        if marked(page, "# runnable\n")
+    ],
+)
 def test_runnable_blocks_print_what_the_page_says(page, users_view):
     names: dict[str, object] = {"__name__": "docs"}
     for block in marked(page, "# runnable\n"):

@@ -1,8 +1,7 @@
-"""Runs on Atari: stopped and gone on with, timed, and refused without the emulator."""
+"""Runs on Atari: stopped and gone on with, and refused without the emulator."""
 
 from __future__ import annotations
 
-import json
 import sys
 
 import numpy as np
@@ -57,35 +56,6 @@ def test_a_stopped_run_goes_on_learning_and_says_that_games_began_anew(run_cli, 
     assert [row["frames"] for row in rows_of_first] == [40 * i for i in range(6)]
     ended = [row["ended_episodes"] for row in rows_of_first]
     assert ended == sorted(ended)
-
-
-def test_bench_shows_how_busy_both_sides_are(run_cli, tmp_path):
-    words = ("--members", 2, "--updates", 1, "--repeats", 1, "--preset", "small", "--env", "atari/breakout")
-    settings = ("env.size=40", "env.steps=5", "inner.episodes=2", "env.groups=2", "env.rollouts=host")
-    code, out, err = run_cli(
-        "bench", "--methods", "meta-pwtd", *words, "--settings", *settings, "--json", tmp_path / "numbers.json"
-    )
-    assert code == 0, err
-    assert "the emulators alone" in out and "A step is 4 frames." in out
-    (row,) = json.loads((tmp_path / "numbers.json").read_text())["rows"]
-    assert row["frames_per_second"] == pytest.approx(4 * row["steps_per_second"])
-    assert row["groups"] == 2 and set(row["device_seconds"]) == {"acting", "learning", "meta"}
-    assert 0 < row["emulators_busy"] < 1 and row["device_busy"] is None
-    parts = "wait_for_emulators", "wait_for_device", "wait_for_other_groups", "hand_over_steps", "hand_over_learning"
-    shares = [row[f"threads_{part}"] for part in parts]
-    assert min(shares) > 0 and sum(shares) <= 1 and 0 < row["threads_have_a_core"] < 1
-    assert "waiting for emulators" in out and -0.01 < row["groups_wait_at_the_end"] < 1
-    speeds = row["steps_per_second"], row["one_pool_steps_per_second"]
-    assert row["share_of_one_pool"] == pytest.approx(speeds[0] / speeds[1])  # of one turn
-    if sys.platform == "linux":
-        for when in ("cores_while_training", "cores_alone", "cores_in_one_pool"):  # too short to have been counted
-            assert "emulators" in row[when] and min(row[when].values()) >= 0
-        assert f"of {row['cores']} cores, emulators and other threads had" in out
-    code, _, err = run_cli("bench", "--env", "atari/breakout", "--profile")
-    assert code == 2 and "are for environments on the device" in err
-    for env in ("atari/breakout", "minatar/breakout"):
-        code, _, err = run_cli("bench", "--env", env, "--methods", "meta-pwr")
-        assert code == 2 and "needs whole episodes" in err
 
 
 def test_without_the_extra_one_sentence_says_which_to_install(run_cli, monkeypatch, tmp_path):

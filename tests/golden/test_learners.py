@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -76,6 +78,9 @@ KINDS = {
 SINGLE = ("hosted",)
 """In float32: groups of members run in threads of their own, which are not told of `enable_x64`."""
 CASES = [(kind, method) for kind, (*_, methods, _) in KINDS.items() for method in methods]
+QUICK = ("tables", "tables-reset")
+"""Kinds that are quick enough for every session; of each other kind one method is, and the rest nightly."""
+ALWAYS = "meta-pwtd"
 
 
 def settings_of(method, kind_settings):
@@ -117,7 +122,13 @@ def kept():
     return json.loads(KEPT.read_text()) if KEPT.exists() else {}
 
 
-@pytest.mark.parametrize(("kind", "name"), CASES, ids=[f"{kind}-{name}" for kind, name in CASES])
+def cases() -> Iterator[Any]:
+    for kind, name in CASES:
+        marks = () if kind in QUICK or name == ALWAYS else pytest.mark.nightly
+        yield pytest.param(kind, name, marks=marks, id=f"{kind}-{name}")
+
+
+@pytest.mark.parametrize(("kind", "name"), cases())
 def test_learners_are_what_they_were(kind, name, kept):
     case = f"{kind}/{name}"
     now = learned(kind, name)

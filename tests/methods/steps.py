@@ -11,6 +11,7 @@ from paircredit.methods import InnerLoop, Trained
 from paircredit.types import Trajectory
 
 
+@jax.jit
 def policy_after(inner: InnerLoop, policy: Trained, batch: Trajectory, advantages: Any) -> Trained:
     """The policy after one step along advantages, which are taken as they are."""
     gradients = jax.grad(inner.policy_loss)(policy.parameters, batch, advantages)

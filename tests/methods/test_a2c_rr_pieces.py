@@ -76,8 +76,20 @@ def umbrella():
     return with_own(dataclasses.replace(learner, value=value), redistributed_value=other), piece
 
 
+@jax.jit
 def learn(acting: ActorCritic, learner, piece):
-    return jax.jit(lambda a, s: acting.learn(a, s)[0])(learner, piece)
+    return acting.learn(learner, piece)[0]
+
+
+@jax.jit
+def redistributed(acting: ActorCritic, learner, piece):
+    """What the learner's predictor makes of the rewards."""
+    return acting.rule.redistributed_rewards(learner.own, piece)
+
+
+@jax.jit
+def credit_of(acting: ActorCritic, learner, piece):
+    return acting.credit(learner, piece)
 
 
 def with_own(learner, **parts):
@@ -91,7 +103,8 @@ class TestAgainstA2C:
         learner, piece = two_pieces(method(), env)
         after = learn(method(mix=0.0), learner, piece)
         plain = make_method("a2c", inner=INNER, lambda_=0.7, network=TINY)
-        start = dataclasses.replace(plain.init(jax.random.key(0), env), policy=learner.policy, value=learner.value)
+        start = jax.eval_shape(lambda key: plain.init(key, env), jax.random.key(0))
+        start = dataclasses.replace(start, policy=learner.policy, value=learner.value)
         expected, _ = jax.jit(plain.learn)(start, piece)
         assert same(after.policy, expected.policy, rtol=1e-5, atol=1e-7)
         assert same(after.value, expected.value, rtol=1e-5, atol=1e-7)
@@ -103,12 +116,11 @@ class TestAgainstA2C:
         learner, piece = umbrella
         acting = method(mix=1.0, **{"prediction.warm_up": 1000})
         after = learn(acting, learner, piece)
-        rewards = acting.rule.redistributed_rewards(learner.own, piece)
+        rewards = redistributed(acting, learner, piece)
         assert np.abs(rewards - jnp.where(piece.valid, piece.rewards, 0)).max() > 0.05
         plain = make_method("a2c", inner=INNER, lambda_=0.7, network=TINY)
-        start = dataclasses.replace(
-            plain.init(jax.random.key(0), UMBRELLA), policy=learner.policy, value=learner.own.redistributed_value
-        )
+        start = jax.eval_shape(lambda key: plain.init(key, UMBRELLA), jax.random.key(0))
+        start = dataclasses.replace(start, policy=learner.policy, value=learner.own.redistributed_value)
         expected, _ = jax.jit(plain.learn)(start, dataclasses.replace(piece, rewards=rewards))
         assert same(after.policy, expected.policy, rtol=1e-4, atol=1e-6)
         assert same(after.own.redistributed_value, expected.value, rtol=1e-4, atol=1e-6)
@@ -148,14 +160,15 @@ def test_steps_that_are_not_valid_may_hold_anything(umbrella):
 def test_weights_times_signal_are_the_advantages(umbrella, mix):
     """Over the steps of the same episode; the predictor reads on from the piece before."""
     learner, piece = umbrella
-    credit = method(mix=mix).credit(learner, piece)
+    credit = credit_of(method(mix=mix), learner, piece)
     sums = jax.vmap(pairwise_sum)(credit.weights, credit.signal, piece.valid, piece.episode)
     assert np.abs(credit.advantages).max() > 0.1 and piece.episode.max() > 0
     np.testing.assert_allclose(sums, credit.advantages, rtol=1e-4, atol=1e-5)
-    fresh = with_own(learner, predictor=method().init(jax.random.key(0), UMBRELLA).own.predictor)
+    started = jax.jit(lambda key: method().init(key, UMBRELLA))(jax.random.key(0))
+    fresh = with_own(learner, predictor=started.own.predictor)
     assert learner.own.predictor.state.recordings.running.any()
     if mix:
-        assert not same(method(mix=mix).credit(fresh, piece).signal, credit.signal, atol=1e-3)
+        assert not same(credit_of(method(mix=mix), fresh, piece).signal, credit.signal, atol=1e-3)
 
 
 class TestRefusals:
@@ -231,7 +244,7 @@ def test_it_runs_in_double_precision(x64):
     assert {str(x.dtype) for x in jax.tree.leaves(learner)} <= {"float64", "int32", "int64", "bool", "key<fry>"}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Recordings, memories of sequences and the count of updates go through the checkpoint."""
     monkeypatch.setattr(training_run, "LARGEST_CHUNK_OF_PICTURES", 2)
@@ -255,6 +268,7 @@ class TestLearning:
         acting = replace_dotted(make_method(name, "probe"), settings, name)
         return train([acting] * 2, [env] * 2, [0, 1], Plan(updates=100), updates).learner
 
+    @pytest.mark.nightly
     def test_the_probe_with_a_context(self):
         env = InPieces(make_environment("probe-context"), 5)
         learner = self.learner("a2c-rr", env, 200, **{"inner.episodes": 4})

@@ -34,6 +34,11 @@ LONGEST = 1.01 * (1 + 2**0.5 + 3**0.5)
 METHODS = ("a2c", "h-pwr", "meta-pwr", "meta-pwtd")
 
 
+def nightly_but(always):
+    """Every day the one that has all that the others have."""
+    return [pytest.param(name, marks=() if name == always else pytest.mark.nightly) for name in METHODS]
+
+
 def environment(**settings):
     return KeyToDoorConfig(key_steps=4, apple_steps=6, door_steps=4, fewest_apples=19, **settings).build()
 
@@ -59,7 +64,7 @@ class TestInTheSharedLoop:
         state, summaries = run_chunk(methods, envs, self.PLAN, state)
         return before, jax.device_get(state.learner), summaries
 
-    @pytest.mark.parametrize("name", METHODS)
+    @pytest.mark.parametrize("name", nightly_but("meta-pwr"))
     def test_members_with_their_own_settings_learn_in_one_program(self, name):
         envs = [environment(mean=5.0, variance=25.0), environment(mean=2.0, variance=4.0, slip=0.1)]
         methods = list(self.members(name, (1e-3, 3e-2), (1e-3, 3e-2)))
@@ -119,7 +124,11 @@ class TestMetagradient:
 
     @pytest.mark.parametrize(
         "rule, differentiate, statistics",
-        [(MetaPWR(), "everything", False), (MetaPWTD(), "numerator", False), (MetaPWTD(), "everything", True)],
+        [
+            (MetaPWR(), "everything", False),
+            pytest.param(MetaPWTD(), "numerator", False, marks=pytest.mark.nightly),
+            pytest.param(MetaPWTD(), "everything", True, marks=pytest.mark.nightly),
+        ],
     )
     def test_finite_differences_agree(self, rule, differentiate, statistics, x64):
         rng = np.random.default_rng(0)

@@ -12,7 +12,7 @@ import pytest
 from paircredit.envs import DagConfig, KeyToDoorConfig, UmbrellaConfig, make_environment
 from paircredit.methods import ActorCritic, InnerLoop, MetaLambda, OuterLoop, make_method
 from paircredit.networks import LambdaNetwork, LambdaTable, NetworkSpec, ValueTable
-from paircredit.training import Plan, check_method, collect_episodes, train
+from paircredit.training import check_method, collect_episodes
 from paircredit.weights import exponential_weights, trace_weights
 from tests import oracles
 from tests.methods.quick_training import learners_after
@@ -37,12 +37,17 @@ def key_to_door():
 @pytest.fixture(scope="module")
 def batch():
     method = make_method("a2c", inner=SGD)
-    return collect_episodes(method, method.init(jax.random.key(0), UMBRELLA), UMBRELLA, jax.random.key(1))
+
+    @jax.jit
+    def made(key):
+        return collect_episodes(method, method.init(key, UMBRELLA), UMBRELLA, jax.random.key(1))
+
+    return made(jax.random.key(0))
 
 
 def generic(method: ActorCritic):
     """A learner whose values and λ(s) are not at their start."""
-    learner = method.init(jax.random.key(5), UMBRELLA)
+    learner = jax.jit(lambda key: method.init(key, UMBRELLA))(jax.random.key(5))
     return dataclasses.replace(
         learner,
         weighted_value=dataclasses.replace(learner.weighted_value, parameters=ValueTable(jnp.asarray(values))),
@@ -64,7 +69,7 @@ def test_the_advantage_is_the_double_sum(batch, at):
     """Σ_k Π_j γ_j λ(S_j) δ_k by loops; the credit that is shown adds up to it, and θ and v_w step along it."""
     method = make_method("meta-lambda", inner=SGD, at=at)
     learner = generic(method)
-    credit, data = jax.device_get(method.credit(learner, batch)), jax.device_get(batch)
+    credit, data = jax.device_get((jax.jit(method.credit)(learner, batch), batch))
     lambdas = 1 / (1 + np.exp(-logits[data.observations]))
     lambdas = lambdas[:, 1:] if at == "next" else lambdas[:, :-1]
     discounts = np.where(data.terminated, 0.0, SGD.discount)
@@ -79,7 +84,7 @@ def test_the_advantage_is_the_double_sum(batch, at):
     sums = [oracles.loop_pairwise_sum(*one) for one in zip(credit.weights, credit.signal, data.valid, strict=True)]
     np.testing.assert_allclose(credit.advantages, sums, rtol=1e-4, atol=1e-5)
 
-    after, _ = method.learn(learner, batch)
+    after, _ = jax.jit(method.learn)(learner, batch)
     policy = policy_after(method.inner, learner.policy, batch, jnp.asarray(expected, dtype=jnp.float32))
     np.testing.assert_allclose(after.policy.parameters.logits, policy.parameters.logits, rtol=1e-4, atol=1e-5)
     step = np.zeros(10)
@@ -92,28 +97,14 @@ def test_the_advantage_is_the_double_sum(batch, at):
 
 def test_the_two_readings_differ(batch):
     one, other = (make_method("meta-lambda", inner=SGD, at=at) for at in ("next", "current"))
-    difference = one.credit(generic(one), batch).advantages - other.credit(generic(other), batch).advantages
-    assert np.abs(difference).max() > 0.01
+    first, second = (jax.jit(method.credit)(generic(method), batch).advantages for method in (one, other))
+    assert np.abs(first - second).max() > 0.01
 
 
 def test_another_reading_is_refused(batch, users_view):
     method = make_method("meta-lambda", inner=SGD, at="last")
     with refused("'last'", "next", "current"):
         method.learn(generic(method), batch)
-
-
-def test_padding_is_never_read(batch):
-    method = make_method("meta-lambda", inner=SGD)
-    learner = generic(method)
-    poisoned = dataclasses.replace(batch, rewards=jnp.where(batch.valid, batch.rewards, jnp.nan))
-    for clean, dirty in zip(
-        jax.tree.leaves(method.learn(learner, batch)[0]),
-        jax.tree.leaves(method.learn(learner, poisoned)[0]),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(clean, dirty)
-    credit = method.credit(learner, poisoned)
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(credit))
 
 
 @pytest.mark.parametrize("place, initial_lambda", [("dag", 0.5), ("dag", 0.8), ("key-to-door", 0.5)])
@@ -160,13 +151,14 @@ def test_lambda_starts_near_the_same_number_everywhere(place, kind):
 
 
 class TestMetagradient:
-    @pytest.mark.parametrize("at", ["next", "current"])
-    def test_finite_differences_agree_on_tables(self, at, x64):
-        method = make_method("meta-lambda", at=at, outer=OuterLoop(initial_scale=1.0))
+    def test_finite_differences_agree_on_tables(self, x64):
+        """With the other reading; those with the usual one are in the contract."""
+        method = make_method("meta-lambda", at="current", outer=OuterLoop(initial_scale=1.0))
         checked = check_method(method, make_environment("dag", depth=4), updates=3, directions=4)
         assert np.abs(checked.numeric).max() > 1e-6
         assert checked.relative_error < 1e-6
 
+    @pytest.mark.nightly
     def test_finite_differences_agree_in_key_to_door(self, x64):
         """Standardised, two updates: the first of Adam alone would be a sign step, which passes nothing on."""
         inner = InnerLoop(episodes=2, standardise=True, discount=0.9, entropy_cost=0.05, initial_scale=1.0)
@@ -181,12 +173,12 @@ class TestMetagradient:
         """Nothing lies behind it that could be weighed."""
         method = make_method("meta-lambda", inner=SGD)
         learner = generic(method)
-        kept = method.learn(learner, batch)[1]
+        kept = jax.jit(method.learn)(learner, batch)[1]
 
         def total(weights):
             return jnp.sum(method.problem().advantages(weights, kept, None))
 
-        gradient = jax.grad(total)(learner.weights.parameters).logits
+        gradient = jax.jit(jax.grad(total))(learner.weights.parameters).logits
         final = np.unique(np.asarray(batch.observations)[:, -1])
         assert not np.asarray(gradient)[final].any()
         assert np.abs(gradient).max() > 1e-3
@@ -203,7 +195,7 @@ def test_key_to_door_presets():
         assert make_method("meta-lambda", preset, "dag") == ActorCritic(MetaLambda(), outer=OuterLoop())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_trains_in_key_to_door():
     """The shared loop, two members with rates of their own: everything moves and stays finite."""
     base = make_method("meta-lambda", "small", "key-to-door", network=TINY)
@@ -213,13 +205,3 @@ def test_trains_in_key_to_door():
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(learner))
     bias = np.abs(np.asarray(learner.weights.parameters.head.bias))[:, 0]
     assert 0 < bias[0] <= 3e-3 * 2 and bias[1] > 2 * bias[0]
-
-
-@pytest.mark.slow
-def test_values_go_on_behind_a_cut():
-    """1/(1 − γ) = 10 for both value functions: truncation is not death."""
-    env = make_environment("probe-truncation")
-    method = make_method("meta-lambda", "probe")
-    learner = train([method] * 2, [env] * 2, [0, 1], Plan(updates=100), 800).learner
-    np.testing.assert_allclose(learner.value.parameters.values[:, 0], 10, atol=0.1)
-    np.testing.assert_allclose(learner.weighted_value.parameters.values[:, 0], 10, atol=0.3)

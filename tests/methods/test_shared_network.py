@@ -39,13 +39,19 @@ def piece():
         method = make_method(
             "meta-pwtd", inner=INNER, outer=OuterLoop(initial_scale=1.0, entropy_cost=0.02), network=NETWORK
         )
-        learner = method.init(jax.random.key(1), env)
-        eta = jax.tree.map(
-            lambda x: x + 0.5 * jax.random.normal(jax.random.key(x.size), x.shape), learner.weights.parameters
-        )
-        learner = dataclasses.replace(learner, weights=method.outer.trained_weights(eta))
+
+        @jax.jit
+        def started(key):
+            learner = method.init(key, env)
+            eta = jax.tree.map(
+                lambda x: x + 0.5 * jax.random.normal(jax.random.key(x.size), x.shape), learner.weights.parameters
+            )
+            learner = dataclasses.replace(learner, weights=method.outer.trained_weights(eta))
+            return learner, start_actors(method, learner, env, jax.random.key(2))
+
+        learner, actors = started(jax.random.key(1))
         collected = jax.jit(lambda learner, actors, key: collect(method, learner, env, actors, key))
-        learn, actors = jax.jit(method.learn), start_actors(method, learner, env, jax.random.key(2))
+        learn = jax.jit(method.learn)
         for number in range(2):
             trajectory, actors = collected(learner, actors, jax.random.key(10 + number))
             before, (learner, kept) = learner, learn(learner, trajectory)
@@ -67,21 +73,22 @@ def test_policy_and_value_are_one_network_with_two_heads(piece, x64):
 def test_one_step_descends_both_losses(piece, x64):
     """RMSProp of the clipped gradient of the policy's loss plus 0.7 times the squared error of the values."""
     method, before, after, kept, _ = piece
-    advantages = method.problem().advantages(before.weights.parameters, kept, None)
 
     def loss(network):
-        values = jax.vmap(jax.vmap(network.critic))(kept.experience.trajectory.observations)[:, :-1]
-        errors = jnp.where(kept.experience.trajectory.valid, values - kept.targets, 0.0)
-        policy = policy_gradient_loss(network, kept.experience.trajectory, advantages, INNER.entropy_cost)
-        return policy + 0.7 * jnp.sum(errors**2) / jnp.sum(kept.experience.trajectory.valid).astype(float)
+        trajectory = kept.experience.trajectory
+        advantages = jax.lax.stop_gradient(method.problem().advantages(before.weights.parameters, kept, None))
+        values = jax.vmap(jax.vmap(network.critic))(trajectory.observations)[:, :-1]
+        errors = jnp.where(trajectory.valid, values - kept.targets, 0.0)
+        policy = policy_gradient_loss(network, trajectory, advantages, INNER.entropy_cost)
+        return policy + 0.7 * jnp.sum(errors**2) / jnp.sum(trajectory.valid).astype(float)
 
-    expected = before.policy.step(INNER.policy_optimiser, jax.grad(loss)(before.policy.parameters))
+    expected = jax.jit(lambda p: p.step(INNER.policy_optimiser, jax.grad(loss)(p.parameters)))(before.policy)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12), after.policy, expected)
 
 
 def test_metagradients_pass_through_the_joint_step(piece, x64):
     method, _, learner, kept, following = piece
-    problem, outer = method.problem(), method.outer_data(learner, following)
+    problem, outer = method.problem(), jax.jit(method.outer_data)(learner, following)
     arguments = (learner.weights.parameters, kept.policy.parameters, kept.policy.state, kept, outer)
     ours, theirs = (
         jax.jit(lambda *a, f=form: f(problem, *a))(*arguments) for form in (explicit_one_step, autodiff_one_step)
@@ -102,7 +109,8 @@ def test_metagradients_pass_through_the_joint_step(piece, x64):
 def test_a2c_learns_both_in_one_step(piece, x64):
     _, _, _, kept, _ = piece
     method = make_method("a2c", inner=INNER, lambda_=0.95, network=NETWORK)
-    learner = method.init(jax.random.key(1), InPieces(make_environment("bsuite/catch"), 12))
+    env = InPieces(make_environment("bsuite/catch"), 12)
+    learner = jax.jit(lambda key: method.init(key, env))(jax.random.key(1))
     after, _ = jax.jit(method.learn)(learner, kept.experience.trajectory)
     moved = jax.tree.map(lambda a, b: bool(np.any(a != b)), after.policy.parameters, learner.policy.parameters)
     assert all(jax.tree.leaves(moved)) and after.value is None

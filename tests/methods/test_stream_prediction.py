@@ -123,12 +123,13 @@ class TestReading:
         old, recordings = trained.parameters, trained.state.recordings
         new = dataclasses.replace(old, head=Dense(3 * old.head.weight, old.head.bias + 1))
         marks = recordings.marks(one)
-        first, places = read(PREDICTION, old, trained.state.places, one, marks, jnp.asarray(1.0), "last")
+        known = jax.jit(lambda *given: read(PREDICTION, *given, jnp.asarray(1.0), "last"))
+        first, places = known(old, trained.state.places, one, marks)
         recordings = dataclasses.replace(recordings, running=marks.length)
         marks = recordings.marks(two)
-        second, _ = read(PREDICTION, new, places, two, marks, jnp.asarray(1.0), "last")
+        second, _ = known(new, places, two, marks)
         np.testing.assert_allclose(first.sum() + second.sum(), sum(range(7)), rtol=1e-5)
-        plain, _ = read(PREDICTION, old, places, two, marks, jnp.asarray(1.0), "last")
+        plain, _ = known(old, places, two, marks)
         np.testing.assert_allclose(second[0, :2], 3 * plain[0, :2], rtol=1e-4, atol=1e-6)
 
     def test_only_the_newest_frame_is_kept_and_seen(self):
@@ -266,7 +267,7 @@ def test_what_is_recorded_is_learned():
 
     def error(trained) -> float:
         stored = trained.state.recordings.sample(jax.random.key(0), 200)
-        return float(prediction.loss(trained.parameters, stored, stored.returns)[0])
+        return float(jax.jit(prediction.loss)(trained.parameters, stored, stored.returns)[0])
 
     first = trained.parameters
     for piece in stream.pieces():
@@ -286,7 +287,7 @@ def test_a_short_sequence_is_learned_from_where_gradients_are_cut():
         returns=jnp.ones((1,)),
     )
     cut, whole = (
-        jax.grad(lambda p, c=c: c.loss(p, sequence, sequence.returns)[0])(predictor)
+        jax.jit(jax.grad(lambda p, c=c: c.loss(p, sequence, sequence.returns)[0]))(predictor)
         for c in (prediction, dataclasses.replace(prediction, chunk=None))
     )
     assert np.abs(whole.frame.table[1]).max() > 1e-4

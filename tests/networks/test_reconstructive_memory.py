@@ -113,6 +113,15 @@ class TestReading:
         spec = MemorySpec(rows=1000, width=self.WIDTH, heads=3, top_reads=top_reads)
         return generic(shapes_of(Reader.random, self.CONTROLS, spec), seed)
 
+    @staticmethod
+    @eqx.filter_jit
+    def read(reader: Reader, controls: np.ndarray, rows: np.ndarray, kept: int):
+        """From a memory of so many rows, the first of which were written one after another."""
+        memory = Memory.empty(kept, TestReading.WIDTH, jnp.dtype(float))
+        for step in range(len(rows)):
+            memory = memory.write(jnp.int32(step), jnp.asarray(rows[step]))
+        return reader(jnp.asarray(controls), memory)
+
     def literal(self, reader: Reader, controls: np.ndarray, rows: np.ndarray):
         """Every row compared and sorted, a list of reads, row by row: as the published code describes it."""
         asked = controls @ np.asarray(reader.questions.weight) + np.asarray(reader.questions.bias)
@@ -140,10 +149,7 @@ class TestReading:
         rows[:written] = rng.normal(size=(written, self.WIDTH)) * rng.uniform(0.1, 5, size=(written, 1))
         controls = rng.normal(size=self.CONTROLS)
         kept = MemorySpec(rows=1000, top_reads=top_reads).rows_needed(horizon=20)
-        memory = Memory.empty(kept, self.WIDTH, jnp.dtype(float))
-        for step in range(written):
-            memory = memory.write(jnp.int32(step), jnp.asarray(rows[step]))
-        read = reader(jnp.asarray(controls), memory)
+        read = self.read(reader, controls, rows[:written], kept)
         content, weights, strengths = self.literal(reader, controls, rows)
         np.testing.assert_allclose(read.content, content, atol=1e-12)
         np.testing.assert_allclose(read.weights, weights[:, :kept], atol=1e-12)
@@ -157,10 +163,7 @@ class TestReading:
         asked = controls @ np.asarray(reader.questions.weight) + np.asarray(reader.questions.bias)
         rows = -asked[: self.WIDTH] + 0.1 * rng.normal(size=(6, self.WIDTH))
         assert MemorySpec(rows=6, top_reads=5).rows_needed(horizon=6) == 6
-        memory = Memory.empty(6, self.WIDTH, jnp.dtype(float))
-        for step in range(6):
-            memory = memory.write(jnp.int32(step), jnp.asarray(rows[step]))
-        read = reader(jnp.asarray(controls), memory)
+        read = self.read(reader, controls, rows, 6)
         content, weights, _ = self.literal(reader, controls, rows)
         np.testing.assert_allclose(read.content, content, atol=1e-12)
         assert ((np.asarray(read.weights[0]) > 0).sum(), (weights[0] > 0).sum()) == (5, 5)
@@ -169,6 +172,12 @@ class TestReading:
         scores = jnp.array([[0.0, 2.0, 0.0, -1.0, 0.0], [3.0, 3.0, 3.0, 3.0, 4.0]])
         np.testing.assert_array_equal(largest(scores, 3), np.array([[1, 1, 1, 0, 0], [1, 1, 0, 0, 1]], dtype=bool))
         assert largest(scores, 5).all()
+
+
+@jax.jit
+def think(network, state, action, reward, before, step):
+    """One step: what is sensed, and what is made of it."""
+    return network.recall(network.sense(state, action, reward), before, step)
 
 
 class TestRecurrence:
@@ -185,8 +194,7 @@ class TestRecurrence:
         state, thought = network.initial_state(), None
         for step in range(3):
             before = state
-            sensed = network.sense(self.STATES[step], self.ACTIONS[step], self.REWARDS[step])
-            state, thought = network.recall(sensed, before, jnp.int32(step))
+            state, thought = think(network, self.STATES[step], self.ACTIONS[step], self.REWARDS[step], before, step)
         x = np.concatenate([network.perception(jnp.int32(2)), [0.0, 0.0, 1.0], self.REWARDS[2][None]])
         x = np.concatenate([x, before.lower.output, before.upper.output, before.content])
         matrix = np.concatenate([network.seen, network.told, network.recalled.weight])
@@ -208,17 +216,17 @@ class TestRecurrence:
         np.testing.assert_allclose(network.action_logits(thought), logits, rtol=1e-4)
 
     def test_a_replay_is_step_after_step(self, network):
-        thoughts = network.replay(self.STATES, self.ACTIONS, self.REWARDS)
+        thoughts = eqx.filter_jit(network.replay)(self.STATES, self.ACTIONS, self.REWARDS)
         state = network.initial_state()
         for step in range(9):
-            sensed = network.sense(self.STATES[step], self.ACTIONS[step], self.REWARDS[step])
-            state, thought = network.recall(sensed, state, jnp.int32(step))
+            state, thought = think(network, self.STATES[step], self.ACTIONS[step], self.REWARDS[step], state, step)
             for actual, expected in zip(jax.tree.leaves(thoughts), jax.tree.leaves(thought), strict=True):
                 np.testing.assert_allclose(actual[step], expected, rtol=1e-4, atol=1e-5)
 
     def test_no_gradient_goes_into_what_is_written(self, network):
         """The LSTMs and the last read reset, a later read depends on an earlier step through the memory alone."""
 
+        @jax.jit
         def later_read(sensed):
             state, _ = network.recall(sensed, network.initial_state(), jnp.int32(0))
             state = network.initial_state()._replace(memory=state.memory)
@@ -227,13 +235,13 @@ class TestRecurrence:
 
         at = jnp.linspace(-1.0, 1.0, 6)
         assert later_read(at) != later_read(-at), "it does depend"
-        np.testing.assert_array_equal(jax.grad(later_read)(at), np.zeros(6))
+        np.testing.assert_array_equal(jax.jit(jax.grad(later_read))(at), np.zeros(6))
 
     def test_keys_and_strengths_learn_from_what_is_read(self, network):
         def reads(network):
             return jnp.sum(jnp.sin(network.replay(self.STATES, self.ACTIONS, self.REWARDS).read.content))
 
-        gradient = eqx.filter_grad(reads)(network).reader.questions.weight
+        gradient = eqx.filter_jit(eqx.filter_grad(reads))(network).reader.questions.weight
         keys, strengths = gradient[:, : 2 * 4], gradient[:, 2 * 4 :]
         assert (jnp.abs(keys).max(axis=0) > 0).all() and (jnp.abs(strengths).max(axis=0) > 0).all()
 
@@ -247,11 +255,11 @@ class TestRecurrence:
         env, spec = dataclasses.replace(SHORT, horizon=8), dataclasses.replace(TINY, rows=8)
         network = generic(shapes_of(ReconstructiveMemory.random, env, NETWORK, spec))
         assert network.rows == 8
-        thoughts = network.replay(self.STATES, self.ACTIONS, self.REWARDS)
+        thoughts = eqx.filter_jit(network.replay)(self.STATES, self.ACTIONS, self.REWARDS)
         memory = Memory.empty(8, 4, thoughts.code.dtype)
         for step in range(8):
             memory = memory.write(jnp.int32(step), thoughts.code[step])
-        read = network.reader(thoughts.controls[8], memory)
+        read = eqx.filter_jit(network.reader)(thoughts.controls[8], memory)
         np.testing.assert_allclose(thoughts.read.weights[8], read.weights, rtol=1e-4, atol=1e-6)
 
 
@@ -266,7 +274,7 @@ class TestDecoders:
             x = jax.lax.conv_transpose(x, layer.weight, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
             x = x + layer.bias
             x = jax.nn.relu(x) if layer is decoder.second else x
-        np.testing.assert_allclose(decoder(code).reshape(3, 4, 2), x[0], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(eqx.filter_jit(decoder)(code).reshape(3, 4, 2), x[0], rtol=1e-4, atol=1e-5)
 
     def test_its_error_by_hand(self):
         decoder = generic(shapes_of(PictureDecoder.random, 5, self.SHAPE, NETWORK))
@@ -289,4 +297,5 @@ def test_prepared_for_acting_it_is_the_same_function():
     pixels = np.random.default_rng(0).integers(0, 256, (3, 4, 2), dtype=np.uint8)
     observation = PixelObservation(jnp.asarray(pixels), jnp.array([True]))
     told = (observation, jnp.int32(2), jnp.ones(()))
-    np.testing.assert_allclose(prepare(network).sense(*told), network.sense(*told), rtol=1e-5)
+    prepared, plain = eqx.filter_jit(lambda n: (prepare(n).sense(*told), n.sense(*told)))(network)
+    np.testing.assert_allclose(prepared, plain, rtol=1e-5)

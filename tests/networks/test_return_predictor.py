@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -72,7 +73,7 @@ class TestCell:
         cell = generic(AdditiveCell.random, D, C)
         valid = jnp.arange(T) < 4
         steps = jnp.where(valid[:, None], numbers(T, D), np.nan)
-        memories = cell(steps, valid, jnp.zeros(C))
+        memories = eqx.filter_jit(cell)(steps, valid, jnp.zeros(C))
         np.testing.assert_array_equal(memories[4:], jnp.broadcast_to(memories[3], (3, C)))
         np.testing.assert_allclose(memories[:4], cell(steps[:4], valid[:4], jnp.zeros(C)), rtol=1e-6)
 
@@ -97,8 +98,8 @@ class TestScan:
     def test_values_and_derivatives_are_those_of_the_plain_recurrence(self, x64):
         arguments = [numbers(*shape, seed=seed) for seed, shape in enumerate(self.ARGUMENTS)]
         cotangent = numbers(T, C, seed=9)
-        ours, pull = jax.vjp(additive_scan, *arguments)
-        theirs, plain_pull = jax.vjp(plain_scan, *arguments)
+        ours, pull = jax.vjp(jax.jit(additive_scan), *arguments)
+        theirs, plain_pull = jax.vjp(jax.jit(plain_scan), *arguments)
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
         for a, b in zip(pull(cotangent), plain_pull(cotangent), strict=True):
             assert np.abs(b).min() > 1e-6
@@ -141,7 +142,8 @@ class TestChanges:
     def test_from_a_black_picture_the_change_is_the_picture(self):
         perception, seen = generic(Perception.random, SHAPE, SPEC), observations()
         black = PixelObservation(jnp.zeros_like(seen.pixels), jnp.zeros_like(seen.flags))
-        np.testing.assert_array_equal(perception.of_change(seen, black), perception(seen))
+        change, whole = jax.jit(lambda p: (p.of_change(seen, black), p(seen)))(perception)
+        np.testing.assert_array_equal(change, whole)
 
     def test_a_change_of_state_is_a_difference_of_rows(self):
         embedding = generic(StateEmbedding.random, 6, NetworkSpec(trunk=(4, 4)))
@@ -192,27 +194,28 @@ class TestPredictor:
         features = jnp.concatenate([model.frame(at), model.change.of_change(at, before)])
         expected = jax.nn.relu(model.joined(features) + model.actions[actions[3]])
         assert expected.any()
-        steps = model.steps(seen, actions)
+        steps = eqx.filter_jit(model.steps)(seen, actions)
         np.testing.assert_allclose(steps[3], expected, rtol=1e-5, atol=1e-6)
         first = jax.tree.map(lambda x: x[0], seen)
         for choice, change in (("zero", model.change.of_change(first, first)), ("whole", model.change(first))):
             other = predictor(spec, first_change=choice)
             features = jnp.concatenate([model.frame(first), change])
             expected = jax.nn.relu(model.joined(features) + model.actions[actions[0]])
-            found = other.steps(seen, actions)
+            found = eqx.filter_jit(other.steps)(seen, actions)
             np.testing.assert_allclose(found[0], expected, rtol=1e-5, atol=1e-6)
             np.testing.assert_allclose(found[1:], steps[1:], rtol=1e-6)
 
     def test_a_prediction_does_not_see_the_future(self):
         model, (seen, actions) = predictor(STATES), episode(STATES)
-        other = model((seen + 1).at[:4].set(seen[:4]) % 6, (2 - actions).at[:4].set(actions[:4]), ALL)
-        found = model(seen, actions, ALL)
+        predict = jax.jit(lambda *given: model(*given, ALL))
+        other = predict((seen + 1).at[:4].set(seen[:4]) % 6, (2 - actions).at[:4].set(actions[:4]))
+        found = predict(seen, actions)
         np.testing.assert_array_equal(found[:4], other[:4])
         assert (found[4:] != other[4:]).all()
 
     def test_behind_the_end_the_last_prediction_stands(self):
         model, (seen, actions) = predictor(STATES), episode(STATES)
-        predictions = model(seen, actions, jnp.arange(T) < 4)
+        predictions = eqx.filter_jit(model)(seen, actions, jnp.arange(T) < 4)
         np.testing.assert_array_equal(predictions[3:], jnp.broadcast_to(predictions[3], (T - 3,)))
         assert predictions[2] != predictions[3]
 
@@ -232,7 +235,7 @@ class TestPredictor:
         whole = jax.jit(lambda m: m(seen, actions, ALL))(model)
         for chunk in (1, 3, 7, 100):
             np.testing.assert_allclose(jax.jit(lambda m, c=chunk: m(seen, actions, ALL, c))(model), whole, rtol=1e-10)
-        gradient = {chunk: jax.grad(last)(model, chunk) for chunk in (None, 3, 7)}
+        gradient = {chunk: jax.jit(jax.grad(lambda m, c=chunk: last(m, c)))(model) for chunk in (None, 3, 7)}
         for a, b in zip(jax.tree.leaves(gradient[None]), jax.tree.leaves(gradient[7]), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-14)
         moved = [np.abs(gradient[c].frame.table).sum(axis=1) > 0 for c in (None, 3)]

@@ -65,7 +65,7 @@ def test_the_host_trains_as_the_device_does(on_device, groups):
         np.testing.assert_array_equal(ours, theirs)
 
 
-@pytest.mark.parametrize("name", ["a2c", "meta-pwtd"])
+@pytest.mark.parametrize("name", [pytest.param("a2c", marks=pytest.mark.nightly), "meta-pwtd"])
 def test_groups_may_be_of_unequal_size(name):
     """A group of two and one of one: each trains its members as one group of three would."""
     opened = Stage.sizes.copy()
@@ -114,6 +114,7 @@ def groups_of(members: int):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_groups_on_four_devices_give_the_numbers_of_one_bit_for_bit():
     flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
     environment = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}

@@ -51,7 +51,7 @@ def test_episodes_are_numbered_by_the_ends_before_them():
 def test_a_piece_with_two_ends_is_three_pieces(x64):
     received = np.random.default_rng(1).normal(size=(STEPS, STEPS))
     for function in (apart, together):
-        logits, pull = jax.vjp(function, problem())
+        logits, pull = jax.vjp(jax.jit(function), problem())
         if function is apart:
             expected = logits, pull(jnp.asarray(received))[0]
     assert np.count_nonzero(logits) == 6 + 3 + 6
@@ -67,8 +67,14 @@ def test_one_episode_is_what_the_tiles_say(x64):
 
 def test_the_network_weighs_every_episode_by_itself(x64):
     spec = NetworkSpec(trunk=(4, 5), pair_width=8, lag="sinusoidal", backend="dense")
-    network = PairNetwork.random(jax.random.key(0), STEPS, spec, sees_signal=True)
-    network = jax.tree.map(lambda x: x + 0.3 * jax.random.normal(jax.random.key(x.size), x.shape), network)
+
+    @jax.jit
+    def generic(key):
+        network = PairNetwork.random(key, STEPS, spec, sees_signal=True)
+        return jax.tree.map(lambda x: x + 0.3 * jax.random.normal(jax.random.key(x.size), x.shape), network)
+
+    made = generic(jax.random.key(0))
+    network = jax.jit(lambda inputs: made(inputs))
     rng = np.random.default_rng(2)
     features = jnp.asarray(np.abs(rng.normal(size=(STEPS + 1, 5))))
     signal = jnp.asarray(rng.normal(size=STEPS))

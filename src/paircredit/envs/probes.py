@@ -13,7 +13,7 @@ from typing import Literal, get_args
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from paircredit.envs.protocol import Discrete, EnvSpec
 from paircredit.errors import unknown_name
@@ -23,32 +23,36 @@ ProbeKind = Literal["value", "observation", "delay", "action", "context", "trunc
 
 
 class Probe(eqx.Module):
-    """A probe as three small tables over (step, context), where the context (0 or 1) is drawn at reset.
+    """A probe as small tables over (step, context), where the context (0 or 1) is drawn at reset.
+
+    Its kind is data, so probes that are padded to one shape can be trained side by side in one program.
 
     Attributes:
         rewards: reward of the action at a step in a context.
         observations: what is seen there; one more step than there are rewards.
-        kind: which ability is probed.
-        num_contexts: 1 where the context does not matter.
-        num_actions: number of actions.
+        steps: how many steps an episode has; tables may be longer.
+        contexts: how many contexts are drawn from; 1 where the context does not matter.
+        actions: how many actions are legal.
         truncates: the last step cuts the episode and does not end it.
+        name: of the environment.
     """
 
     rewards: Float[Array, "T C A"]
     observations: Int[Array, "T_plus_1 C"]
-    kind: ProbeKind = eqx.field(static=True)
-    num_contexts: int = eqx.field(static=True)
-    num_actions: int = eqx.field(static=True)
-    truncates: bool = eqx.field(static=True)
+    steps: Int[Array, ""]
+    contexts: Int[Array, ""]
+    actions: Int[Array, ""]
+    truncates: Bool[Array, ""]
+    name: str = eqx.field(static=True)
 
     @property
     def spec(self) -> EnvSpec:
         """The shape of the environment."""
-        return EnvSpec(f"probe-{self.kind}", self.num_actions, Discrete(4), self.rewards.shape[-3])
+        return EnvSpec(self.name, self.rewards.shape[-1], Discrete(4), self.rewards.shape[-3])
 
     def reset(self, key: Key[Array, ""]) -> tuple[tuple[Array, Array], TimeStep]:
         """Draw the context."""
-        context = jax.random.randint(key, (), 0, self.num_contexts)
+        context = jax.random.randint(key, (), 0, self.contexts)
         state = (jnp.zeros((), dtype=jnp.int32), context)
         return state, self._time_step(state, jnp.zeros_like(self.rewards[0, 0, 0]))
 
@@ -64,14 +68,13 @@ class Probe(eqx.Module):
 
     def _time_step(self, state: tuple[Array, Array], reward: Float[Array, ""]) -> TimeStep:
         time, context = state
-        over = time >= self.rewards.shape[0]
-        never = jnp.zeros((), dtype=bool)
+        over = time >= self.steps
         return TimeStep(
             observation=self.observations[time, context],
-            legal=jnp.ones((self.num_actions,), dtype=bool),
+            legal=jnp.arange(self.spec.num_actions) < self.actions,
             reward=reward,
-            terminated=never if self.truncates else over,
-            truncated=over if self.truncates else never,
+            terminated=over & ~self.truncates,
+            truncated=over & self.truncates,
         )
 
 
@@ -103,4 +106,6 @@ class ProbeConfig:
 
 def _probe(kind: ProbeKind, rewards: list, observations: list, *, truncates: bool = False) -> Probe:
     table = jnp.asarray(rewards, dtype=float)
-    return Probe(table, jnp.asarray(observations, dtype=jnp.int32), kind, table.shape[1], table.shape[2], truncates)
+    steps, contexts, actions = (jnp.asarray(size) for size in table.shape)
+    seen = jnp.asarray(observations, dtype=jnp.int32)
+    return Probe(table, seen, steps, contexts, actions, jnp.asarray(truncates), f"probe-{kind}")

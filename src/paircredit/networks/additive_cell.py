@@ -120,7 +120,7 @@ def additive_scan(
         bias: b.
         start: c before the first step.
         backend: `loop`, a compiled loop of small operations; `kernel`, all steps in one GPU kernel; `auto`, the kernel
-            where it can run, which is three times as fast as the loop (benchmarks/additive_scan.py).
+            where it can run, which is three times as fast as the loop (tools/benchmarks/additive_scan.py).
     """
     return _scan(_choose(candidates) if backend == "auto" else backend, candidates, weight, bias, start)
 

@@ -1,6 +1,6 @@
 """How many steps a second do the bsuite domains make? Ours, the real package's and gymnax's, side by side in one run.
 
-    python benchmarks/bsuite_envs.py [--environments 1024] [--devices 2] [--seconds 1] [--repeats 5] [--json FILE]
+    python -m tools.benchmarks.bsuite_envs [--environments 1024] [--devices 2] [--seconds 1] [--repeats 5] [--json FILE]
 
 Environments only: no network; random actions, and keys of generators, are made beforehand. Ours are whole episodes,
 each begun with `reset` and random numbers of its own, which count; every observation and reward is summed up, so that

@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from paircredit.bench.measure import Measurement, compile_all, compile_program, measure
-from paircredit.bench.profile import Profile, Share, one_by_one, profile
 from paircredit.envs.registry import environment_config, make_environment
 from paircredit.errors import PaircreditError
 from paircredit.methods import (
@@ -33,6 +31,8 @@ from paircredit.training.memory import enough_memory, refuse_batches_too_large, 
 from paircredit.training.rollout import collect
 from paircredit.training.train import refuse_pieces
 from paircredit.types import Trajectory
+from tools.bench.measure import Measurement, compile_all, compile_program, measure
+from tools.bench.profile import Profile, Share, one_by_one, profile
 
 _MOST_OPERATIONS = 40
 """That are kept of a profile, the longest."""

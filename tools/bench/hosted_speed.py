@@ -19,12 +19,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paircredit.bench.cores import cores_between, work_so_far
-from paircredit.bench.one_pool import OnePool, play
-from paircredit.bench.training_speed import BenchSpec, refuse_what_cannot_be_timed
 from paircredit.training.hosted import Group, HostedMembers, Waiting
 from paircredit.training.loop import LoopState, Plan
 from paircredit.training.members import member_keys, stack_members
+from tools.bench.cores import cores_between, work_so_far
+from tools.bench.one_pool import OnePool, play
+from tools.bench.training_speed import BenchSpec, refuse_what_cannot_be_timed
 
 
 def bench_hosted(specs: Iterable[BenchSpec]) -> Iterator[dict[str, Any]]:

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,10 +39,11 @@ class OnePool:
         told = json.dumps({"env": env, "settings": dict(settings), "actors": actors})
         self._env = env
         self.process = subprocess.Popen(
-            [sys.executable, "-c", "from paircredit.bench.one_pool import serve; serve()", told],
+            [sys.executable, "-c", "from tools.bench.one_pool import serve; serve()", told],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            cwd=Path(__file__).parents[2],  # where `tools` is found
             env=os.environ | {"JAX_PLATFORMS": "cpu"},  # it computes nothing, and must not take a GPU's memory
             start_new_session=True,  # Ctrl-C is for this process alone, which then closes that one
         )

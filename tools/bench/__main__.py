@@ -1,9 +1,13 @@
-"""`paircredit bench`: how fast training is on this machine, as a table and as JSON."""
+"""How fast training is on this machine, as a table and as JSON.
+
+Call it from the repository's root: python -m tools.bench --help
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +16,7 @@ from paircredit.commands.games import refuse_another_game
 from paircredit.commands.options import parse_options
 from paircredit.errors import PaircreditError
 
+PROGRAM = "python -m tools.bench"
 USUAL = ("a2c", "h-pwr", "meta-pwr", "meta-pwtd")
 """Methods that are timed where none is named, as far as they can be trained there."""
 GROWTH = {
@@ -54,20 +59,20 @@ class BenchOptions:
 
 
 def run(words: Sequence[str]) -> int:
-    """The command."""
-    options = parse_options(BenchOptions, words, "paircredit bench")
+    """Time what the words ask for."""
+    options = parse_options(BenchOptions, words, PROGRAM)
     if options.json is not None:
         from paircredit.runs.files import refuse_file
 
         refuse_file(options.json)
     if options.methods == ():
         raise PaircreditError("Name at least one method to time.")
-    from paircredit.bench import BenchSpec, refuse_what_cannot_be_timed
     from paircredit.envs import make_environment
     from paircredit.envs.hosted import is_hosted
+    from tools.bench import BenchSpec, refuse_what_cannot_be_timed
 
     env_settings, method_settings = _settings(options.settings)
-    refuse_another_game(options.env, env_settings.get("game"), "paircredit bench --env {}")
+    refuse_another_game(options.env, env_settings.get("game"), PROGRAM + " --env {}")
     specs = [
         BenchSpec(
             options.env,
@@ -90,8 +95,20 @@ def run(words: Sequence[str]) -> int:
     return _on_the_device(options, specs)
 
 
+def main(words: Sequence[str]) -> int:
+    """The same, with problems as one sentence and exit code 2, as `paircredit` does."""
+    try:
+        return run(words)
+    except (PaircreditError, MemoryError) as error:
+        print(f"{PROGRAM}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"{PROGRAM}: interrupted.", file=sys.stderr)
+        return 130
+
+
 def _can_be_timed(spec: Any) -> bool:
-    from paircredit.bench import refuse_what_cannot_be_timed
+    from tools.bench import refuse_what_cannot_be_timed
 
     try:
         refuse_what_cannot_be_timed(spec)
@@ -101,7 +118,7 @@ def _can_be_timed(spec: Any) -> bool:
 
 
 def _on_the_device(options: BenchOptions, specs: Sequence[Any]) -> int:
-    from paircredit.bench import bench, growth
+    from tools.bench import bench, growth
 
     rows: list[dict[str, Any]] = []
     print("method      members  ms/update  frames/s  × first  compile s  temporary GiB")
@@ -133,7 +150,7 @@ def _on_the_device(options: BenchOptions, specs: Sequence[Any]) -> int:
 
 def _on_the_host(options: BenchOptions, specs: Sequence[Any]) -> int:
     """How busy the emulators are, and the device."""
-    from paircredit.bench import bench_hosted
+    from tools.bench import bench_hosted
 
     if options.profile or options.growth:
         raise PaircreditError(f"--profile and --growth are for environments on the device; {options.env} is not.")
@@ -188,9 +205,9 @@ _OF_THREADS = {
 
 def _keep(path: Path | None, numbers: dict[str, Any]) -> None:
     """In a file, where one was named: written anew with every row, so that a command that is stopped loses none."""
-    from paircredit.bench.training_speed import peak_device_bytes
     from paircredit.runs import write_file
     from paircredit.runs.provenance import provenance
+    from tools.bench.training_speed import peak_device_bytes
 
     if path is None:
         return
@@ -262,3 +279,7 @@ def _print_profile(row: dict[str, Any]) -> None:
 
 def _millions(rate: float) -> str:
     return f"{rate / 1e6:7.3f} M"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,6 +1,7 @@
 """Where should emulators live, and how many pools should step at a time? A rehearsal of training without a device.
 
-    python benchmarks/emulator_turns.py [--groups 4] [--emulators 16] [--hold 0.5] [--act 1] [--learn 4] [--json FILE]
+    python -m tools.benchmarks.emulator_turns [--groups 4] [--emulators 16] [--hold 0.5] [--act 1]
+        [--learn 4] [--json FILE]
 
 Every group steps its pool, then holds Python's lock for so many milliseconds, as one does that hands programs to a
 device, and waits until the device, which works for one group at a time, has acted; after every twentieth step it learns

@@ -4,7 +4,7 @@ Every case runs in a fresh process, as a user's command does; nothing is cached 
 plain prototype needed on 2 cores: 3 s for 1,000 outer updates at depth 8, 15 s for 1,500 at depth 16, compilation
 included.
 
-    python benchmarks/reset_training.py [--repeats N] [--json FILE]
+    python -m tools.benchmarks.reset_training [--repeats N] [--json FILE]
 """
 
 from __future__ import annotations

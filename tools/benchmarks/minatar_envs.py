@@ -1,6 +1,7 @@
 """How many steps a second do MinAtar's games make? Ours, and the real package's in a Python loop on one core.
 
-    python benchmarks/minatar_envs.py [--environments 1024] [--steps 200] [--repeats 3] [--games GAME ...] [--json FILE]
+    python -m tools.benchmarks.minatar_envs [--environments 1024] [--steps 200] [--repeats 3]
+        [--games GAME ...] [--json FILE]
 
 Environments only: no network. Whoever is at the end of an episode starts again in the next step, as rollouts of pieces
 do; these steps do not count. Random numbers count, those of actions included. Every picture and reward is summed up, so

@@ -1,7 +1,7 @@
 """The recurrence of the return predictor, forward and backward: our derivative against JAX's own, by steps per loop.
 
-    python benchmarks/additive_scan.py [--members 10] [--episodes 8] [--steps 120] [--cells 64] [--unroll 1 2 4 8 16]
-        [--json FILE]
+    python -m tools.benchmarks.additive_scan [--members 10] [--episodes 8] [--steps 120] [--cells 64]
+        [--unroll 1 2 4 8 16] [--json FILE]
 
 One call is a batch as in training: the last memory of every episode is differentiated in everything. On a GPU the
 kernel is timed too, and its derivatives are compared with those of the loop.
@@ -17,8 +17,8 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+from tools.bench import compile_program, measure
 
-from paircredit.bench import compile_program, measure
 from paircredit.networks import additive_cell as module
 from paircredit.runs.provenance import provenance
 

@@ -1,6 +1,6 @@
 """The pair network's back ends side by side: milliseconds, memory by the compiled program's own figures, agreement.
 
-    python benchmarks/pair_network.py [--members 10] [--episodes 16] [--steps 120] [--width 256] [--backends ...]
+    python -m tools.benchmarks.pair_network [--members 10] [--episodes 16] [--steps 120] [--width 256] [--backends ...]
         [--json FILE]
 
 Gradients of the first member are compared with those of the dense back end in float64, episode by episode; float32
@@ -18,8 +18,8 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+from tools.bench import compile_program, measure
 
-from paircredit.bench import compile_program, measure
 from paircredit.runs.provenance import provenance
 from paircredit.weights.pair_network import pair_backend
 from paircredit.weights.pairs import PairParameters, dense_pair_logits

@@ -4,17 +4,17 @@ Everything is here: the environment in NumPy, 16 episodes side by side; the appe
 differentiable Adam step inside and a double backward pass outside. Needs `torch` (2.11 or later) and `numpy`, and
 nothing of paircredit, unless it is to be timed as well: `--ours` does both, on the same device, and prints the ratios.
 
-    python benchmarks/peer_torch.py --ours --device cuda --updates 8 --warmup 2 --seeds 10 --json peer.json
-    python benchmarks/peer_torch.py --method meta-pwr --device cuda --updates 50 --seeds 10 --json peer.json
-    python benchmarks/peer_torch.py --method a2c --device cpu --updates 5 --small
-    python benchmarks/peer_torch.py --check
-    python benchmarks/peer_torch.py --json peer.json --compare ours.json
+    python -m tools.benchmarks.peer_torch --ours --device cuda --updates 8 --warmup 2 --seeds 10 --json peer.json
+    python -m tools.benchmarks.peer_torch --method meta-pwr --device cuda --updates 50 --seeds 10 --json peer.json
+    python -m tools.benchmarks.peer_torch --method a2c --device cpu --updates 5 --small
+    python -m tools.benchmarks.peer_torch --check
+    python -m tools.benchmarks.peer_torch --json peer.json --compare ours.json
 
 Seeds run one after another, as they do with such a script; nothing is extrapolated. Times are medians over updates,
 the device synchronised before each reading of the clock, warm-up updates left out. `--json` keeps one row per method,
 device, seeds, size of network and use of `--compile`, and replaces a row that is measured again.
 
-What `--json` writes, in {"rows": [...]}; beside them, with `--ours`, what `paircredit bench` wrote, as "ours":
+What `--json` writes, in {"rows": [...]}; beside them, with `--ours`, what `tools.bench` wrote, as "ours":
 
     method, device, small, seeds, updates, warmup     as asked for
     seconds_per_update        one seed, rollout + learning (+ metagradient); median over all seeds' updates
@@ -574,7 +574,7 @@ def time_ours(options: argparse.Namespace, methods: list[str]) -> dict:
         file = Path(folder) / "ours.json"
         updates, repeats = (5, 10) if options.device == "cuda" else (1, min(options.updates, 10))
         words = ["--methods", *methods, "--members", options.seeds, "--updates", updates, "--repeats", repeats]
-        command = [options.ours, "-m", "paircredit", "bench", *map(str, words), "--json", str(file)]
+        command = [options.ours, "-m", "tools.bench", *map(str, words), "--json", str(file)]
         platform_of_jax = {} if options.device == "cuda" else {"JAX_PLATFORMS": "cpu"}
         done = subprocess.run(command, check=False, env={**os.environ, **platform_of_jax})
         if done.returncode:
