@@ -154,7 +154,8 @@ BAD = [
     (["report", "nowhere", "--out", "there/x.html"], "cannot be written: there is no folder there"),
     (["figures", "nowhere"], "no folder nowhere"),
     (["frobnicate"], "no command called 'frobnicate'"),
-    (["list", "all"], "takes no further words"),
+    (["list", "all"], "There is no method called 'all'"),
+    (["list", "a2c", "dag", "all"], "Unrecognized options: all"),
 ]
 
 
