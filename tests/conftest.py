@@ -38,7 +38,7 @@ hypothesis.settings.register_profile("paircredit", deadline=None, derandomize=Tr
 hypothesis.settings.load_profile("paircredit")
 
 MOST_MAPPINGS = 40_000
-"""Of memory, behind which compiled programs are forgotten."""
+"""Of memory, after which compiled programs are forgotten."""
 
 CompilerOptions = Callable[[], dict[str, int]]
 

@@ -157,7 +157,7 @@ def write_game(
         frames: of every member.
         spread: share of what is gained over random play by which members differ, at most.
         silent: rows before the first game ends, in which returns are 0.
-        stopped_after: so many rows of the first member and one less of the last, and then it was stopped.
+        stopped_after: this many rows of the first member and one less of the last, and then it was stopped.
     """
     spec = games.runs.training(suite.role, label, game, frames, seeds)
     per_update = 1280 if suite is ATARI else 320
@@ -250,7 +250,7 @@ def write_method(
 
 
 def frames(update: float, phases: Phases = SMALL) -> float:
-    """After so many updates."""
+    """After this many updates."""
     return float(update * EPISODES * phases.steps)
 
 

@@ -17,7 +17,7 @@ _at_work: list[bool] = []
 
 @contextlib.contextmanager
 def answered() -> Iterator[None]:
-    """Inside the block both signals raise `KeyboardInterrupt`; behind it nothing is left to do, and they end at once.
+    """Inside the block both signals raise `KeyboardInterrupt`; after it nothing is left to do, and they end at once.
 
     In the midst of an import they end at once, too. Nothing has been begun there, and an exception would come out
     changed, with a traceback, or not at all: some packages catch whatever goes wrong while they are imported.

@@ -50,22 +50,22 @@ class PixelObservation(eqx.Module):
 
 
 class Trajectory(eqx.Module):
-    """One episode, padded to the horizon T, or a piece of T steps of a stream of episodes; batches add leading axes.
+    """One episode, padded to the horizon T, or a segment of T steps of a stream of episodes; batches add leading axes.
 
-    In a piece an episode may end and another begin. Between them lies one step that is not valid, in which nothing is
-    done but to start again: before it stands the final observation of the old episode, behind it the first of the new
-    one. An end for learning alone (a life that was lost) has no such step, the game goes on. At the end of a piece an
+    In a segment an episode may end and another begin. Between them lies one step that is not valid, in which nothing is
+    done but to start again: before it stands the final observation of the old episode, after it the first of the new
+    one. An end for learning alone (a life that was lost) has no such step, the game goes on. At the end of a segment an
     episode that goes on is truncated.
 
     Attributes:
-        observations: T+1 observations, `observations[t]` is S_t. Behind the end the final one is repeated.
+        observations: T+1 observations, `observations[t]` is S_t. After the end the final one is repeated.
         legal: which actions could be taken in S_t.
         actions: `actions[t]` is A_t.
         rewards: `rewards[t]` is R_{t+1}, what followed A_t.
         terminated: the transition t → t+1 ended the episode for good.
         truncated: the episode was cut after the transition t → t+1.
-        valid: the step belongs to an episode; everything behind its end is padding.
-        episode: in a piece, a number per step, the same for steps of the same episode; None: one episode.
+        valid: the step belongs to an episode; everything after its end is padding.
+        episode: in a segment, a number per step, the same for steps of the same episode; None: one episode.
     """
 
     observations: PyTree
@@ -79,7 +79,7 @@ class Trajectory(eqx.Module):
 
 
 def episode_numbers(ends: Bool[Array, "*batch T"]) -> Int[Array, "*batch T"]:
-    """How many episodes of a piece ended before each step, given the steps that end one."""
+    """How many episodes of a segment ended before each step, given the steps that end one."""
     counts = ends.astype(jnp.int32)
     return jnp.cumsum(counts, axis=-1) - counts
 

@@ -114,7 +114,7 @@ class TestOptimalValues:
         values = exact.optimal_values(DagConfig(depth=8).build().model())
         assert values[0] == 4
         assert values[45] == 0
-        # 15 has nothing but zeros behind it, 30 nothing but ones.
+        # 15 has nothing but zeros after it, 30 nothing but ones.
         assert (values[15], values[30]) == (-4, 4)
         # A first decision of 0 costs 1 at the very end, the other three can still pay.
         assert (values[1], values[2]) == (2, 4)

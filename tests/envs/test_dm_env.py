@@ -12,7 +12,7 @@ import pytest
 from paircredit.envs import DmEnvironment, Vector, dm_environment
 from paircredit.envs.bsuite import CatchChance, CatchConfig
 from paircredit.envs.dm_env import _ADAPTERS, ROUNDS, _Episodes
-from paircredit.envs.pieces import InPieces
+from paircredit.envs.segments import InSegments
 from paircredit.methods import make_method, methods
 from paircredit.settings import replace_dotted
 from paircredit.training import Plan, collect_episodes, stack_members, train
@@ -61,7 +61,7 @@ class Count(dm_env.Environment):
         seen = np.array([[self.time, self.length]])
         if self.time < self.length:
             return dm_env.transition(float(action), seen)
-        assert self.time == self.length, "stepped behind its end"
+        assert self.time == self.length, "stepped after its end"
         return dm_env.TimeStep(dm_env.StepType.LAST, float(action), self.discount, seen)
 
 
@@ -170,8 +170,8 @@ def test_every_method_trains_on_the_original_catch(name):
 
 
 @pytest.mark.nightly
-def test_a_method_with_a_memory_of_episodes_trains_on_pieces_of_it():
-    envs = [InPieces(small_catch(), 5), InPieces(small_catch(), 5)]
+def test_a_method_with_a_memory_of_episodes_trains_on_segments_of_it():
+    envs = [InSegments(small_catch(), 5), InSegments(small_catch(), 5)]
     expect_learning(*trained("a2c-rr", envs, Plan(updates=2)))
 
 
@@ -192,7 +192,7 @@ def test_handcrafted_weights_need_a_hand_or_a_table():
 
 
 class Walk(dm_env.Environment):
-    """Nobody's environment: one walks on a line and falls off behind ±3, or is stopped by a clock of its own.
+    """Nobody's environment: one walks on a line and falls off after ±3, or is stopped by a clock of its own.
 
     Rewards are any numbers, observations are float32 of two axes, and discounts within an episode are not 1.
     """
@@ -214,7 +214,7 @@ class Walk(dm_env.Environment):
         return np.array([[self.place], [self.limit - self.time]], np.float32)
 
     def step(self, action):
-        assert abs(self.place) < 3 and self.time < self.limit, "stepped behind its end"
+        assert abs(self.place) < 3 and self.time < self.limit, "stepped after its end"
         self.place, self.time = self.place + 2 * int(action) - 1, self.time + 1
         reward = 0.25 * self.place + 0.1
         if abs(self.place) == 3:
@@ -284,11 +284,11 @@ def test_the_host_answers_the_same_twice_goes_forward_only_and_forgets_what_is_o
     assert set(episodes.running) == {5, 2}
 
 
-def test_in_pieces_episodes_that_nobody_steps_are_forgotten(quick_compilation):
+def test_in_segments_episodes_that_nobody_steps_are_forgotten(quick_compilation):
     method = replace_dotted(make_method("a2c", "paper", "bsuite/catch"), {"network.trunk": (4, 4)}, "a2c")
     env, found = dm_environment(lambda seed: Count(seed, 0.0), 9), []
     updates, steps = 3 * ROUNDS, 5
-    train([method], [InPieces(env, steps)], [0], Plan(updates=updates), updates, on_chunk=lambda c: found.append(c))
+    train([method], [InSegments(env, steps)], [0], Plan(updates=updates), updates, on_chunk=lambda c: found.append(c))
     assert found[0].summaries["ended_episodes"][0, -1] > ROUNDS
     assert len(_ADAPTERS[int(env.number)].running) <= ROUNDS * steps + 2
 

@@ -58,7 +58,7 @@ class TestByHand:
         np.testing.assert_allclose(advantages, [-0.125, -4.5, -6.0])
 
     def test_a_lambda_per_step_belongs_to_the_state_that_is_reached(self):
-        # λ_0 = 0 closes S_1 for what is behind it: Ψ_0 = δ_1. λ_1 = 1 opens S_2: Ψ_1 = δ_2 + ½ δ_3.
+        # λ_0 = 0 closes S_1 for what is after it: Ψ_0 = δ_1. λ_1 = 1 opens S_2: Ψ_1 = δ_2 + ½ δ_3.
         lambdas = jnp.array([0.0, 1.0, 9.0])
         np.testing.assert_allclose(lambda_advantages(self.rewards, self.values, 0.5, lambdas), [1.0, -6.0, -6.0])
 
@@ -157,7 +157,7 @@ def value_and_gradients(request):
 @pytest.mark.parametrize("padding", ["end", "anywhere"])
 @pytest.mark.parametrize("length", [1, 4, 27])
 def test_padding_is_never_read(value_and_gradients, length, padding):
-    """NaN and inf behind the end change neither the estimates nor a gradient."""
+    """NaN and inf after the end change neither the estimates nor a gradient."""
     for seed in range(6):
         clean = random_episode(seed, length, padding)
         dirty = clean.poisoned(np.random.default_rng(seed))

@@ -13,7 +13,7 @@ from paircredit.estimators import mark_sequences
 
 
 def marked(valid: str, ends: str, length: int = 0, most: int = 4):
-    """Marks of a piece that is spelled with a character per step; `1` is true."""
+    """Marks of a segment that is spelled with a character per step; `1` is true."""
     found = mark_sequences(
         jnp.array([c == "1" for c in valid]), jnp.array([c == "1" for c in ends]), jnp.asarray(length), most
     )
@@ -21,7 +21,7 @@ def marked(valid: str, ends: str, length: int = 0, most: int = 4):
     return found.position.tolist(), starts, closes, int(found.length)
 
 
-def test_an_episode_with_a_step_to_start_again_behind_it():
+def test_an_episode_with_a_step_to_start_again_after_it():
     assert marked("1110111", "0010000") == ([0, 1, 2, 0, 0, 1, 2], "1000100", "0010000", 3)
 
 
@@ -34,7 +34,7 @@ def test_a_long_episode_is_cut_where_a_sequence_is_full():
     assert marked("1111", "0001", length=2, most=100) == ([2, 3, 4, 5], "0000", "0001", 0)
 
 
-def test_a_cut_that_only_the_next_piece_shows():
+def test_a_cut_that_only_the_next_segment_shows():
     """The running sequence is complete; where none runs, the step to start again completes nothing."""
     assert marked("0111", "0000", length=2) == ([0, 0, 1, 2], "0100", "1000", 3)
     assert marked("0111", "0000") == ([0, 0, 1, 2], "0100", "0000", 3)
@@ -58,8 +58,8 @@ def test_against_counting(steps, most, data):
     assert marked(*text, before, most) == (position, starts, closes, length)
 
 
-def test_nothing_is_lost_between_pieces():
-    """A stream in one piece and in pieces of any length has the same marks."""
+def test_nothing_is_lost_between_segments():
+    """A stream in one piece and in segments of any length has the same marks."""
     valid, ends = "11101111111111011101", "00100000100001000100"
     whole = marked(valid, ends)
     for size in (1, 3, 7):

@@ -160,7 +160,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("words", "message"), BAD, ids=[" ".join(words) for words, _ in BAD])
-def test_bad_input_is_answered_with_a_sentence_and_leaves_nothing_behind(
+def test_bad_input_is_answered_with_a_sentence_and_leaves_nothing_after(
     run_cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from paircredit.envs import make_environment, register_environment, registry
-from paircredit.envs.pieces import InPieces
+from paircredit.envs.segments import InSegments
 from paircredit.experiments import TrainingSpec, training_run
 from paircredit.runs import read_run
 from tests.experiments.conftest import Counted
@@ -15,10 +15,10 @@ from tests.experiments.conftest import Counted
 
 @dataclasses.dataclass(frozen=True)
 class CutConfig:
-    """Episodes that pay 1 in each of 4 steps, in pieces of 2."""
+    """Episodes that pay 1 in each of 4 steps, in segments of 2."""
 
-    def build(self) -> InPieces:
-        return InPieces(make_environment("probe-truncation"), 2)
+    def build(self) -> InSegments:
+        return InSegments(make_environment("probe-truncation"), 2)
 
 
 class Listener(Counted):
@@ -42,7 +42,7 @@ class Listener(Counted):
 def test_no_return_is_told_before_an_episode_has_ended(tmp_path, monkeypatch, chunk: int, heard: list[str]) -> None:
     monkeypatch.setattr(registry, "_CONFIGS", dict(registry._CONFIGS))
     monkeypatch.setattr(training_run, "LARGEST_CHUNK", chunk)
-    register_environment("cut", CutConfig, "cut in pieces")
+    register_environment("cut", CutConfig, "cut in segments")
     listener = Listener()
     training_run.run_training(TrainingSpec("run", "cut", "a2c", 4, (0, 1), preset="probe"), tmp_path, listener)
     assert listener.heard == heard

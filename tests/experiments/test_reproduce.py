@@ -154,7 +154,7 @@ def test_an_existing_folder_is_refused(tmp_path: Path) -> None:
         reproduce(make_experiment("umbrella", "smoke"), tmp_path)
 
 
-def test_masked_values_are_zero_up_to_the_mask_and_optimal_behind_it() -> None:
+def test_masked_values_are_zero_up_to_the_mask_and_optimal_after_it() -> None:
     env = make_environment("dag", depth=8)
     whole, half, none = (np.asarray(masked_optimal_values(env, mask)) for mask in (0, 4, 8))
     assert whole[0] == 4.0
@@ -173,7 +173,7 @@ def test_masked_value_members_train_in_one_program_and_leave_the_rest_alone(tmp_
     moved = np.abs(arrays["weights"] - 0.5)
     for mask in (0, 2):
         of_mask = moved[arrays["label_mask"] == mask]
-        assert of_mask[:, pairs.second_phase].max() < 0.0026, "exact values leave no TD error behind the middle layer"
+        assert of_mask[:, pairs.second_phase].max() < 0.0026, "exact values leave no TD error after the middle layer"
         assert of_mask[:, pairs.first_phase].max() > 0.05
     assert moved[arrays["label_mask"] == 4][:, pairs.second_phase].max() > 0.05
 

@@ -77,7 +77,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
 
 
 def make(spec: TrainingSpec, folder: Path, operation: float = np.inf) -> list[str]:
-    """Train with a checkpoint behind every chunk, until the end or until killed."""
+    """Train with a checkpoint after every chunk, until the end or until killed."""
     with killed_before(operation) as seen:
         try:
             if not finished_already(folder / spec.name, "training", as_json(spec)):

@@ -143,7 +143,7 @@ def test_the_command_line_tells_variants_apart(run_cli, tmp_path: Path) -> None:
 
 
 def test_a_return_that_nobody_knows_is_not_said_to_be_0(capsys, tmp_path: Path) -> None:
-    """In pieces of episodes: one of two seeds has ended an episode, then none has."""
+    """In segments of episodes: one of two seeds has ended an episode, then none has."""
     spec = dataclasses.replace(SPEC, updates=10, seeds=(3, 4))
     rows = [
         {"member": member, "seed": seed, "update": 9, "frames": 90, "episode_return": own, "ended_episodes": ended}

@@ -20,7 +20,7 @@ import pytest
 
 from paircredit.envs import make_environment
 from paircredit.envs.bsuite import CatchConfig
-from paircredit.envs.pieces import InPieces
+from paircredit.envs.segments import InSegments
 from paircredit.methods import make_method
 from paircredit.settings import replace_dotted
 from paircredit.training import Plan, train
@@ -58,7 +58,7 @@ KINDS = {
     "tables-reset": ("dag", "default", lambda: make_environment("dag", depth=4), {}, LEARNED, "reset"),
     "pictures": ("key-to-door", "small", lambda: make_environment("key-to-door", **SHORT), PICTURES, EVERY, "online"),
     "vectors": ("bsuite/catch", "default", lambda: CatchConfig().build(), TINY, NOT_BY_HAND, "online"),
-    "pieces": (
+    "segments": (
         "minatar/breakout",
         "small",
         lambda: make_environment("minatar/breakout", steps=6),
@@ -69,7 +69,7 @@ KINDS = {
     "hosted": (
         "bsuite/catch",
         "default",
-        lambda: Theatre(InPieces(CatchConfig().build(), 6)),
+        lambda: Theatre(InSegments(CatchConfig().build(), 6)),
         TINY | {"inner.episodes": 4},
         STREAMING,
         "online",

@@ -1,4 +1,4 @@
-"""The judge is judged: it accepts the right gradient, catches a wrong one, and refuses float32."""
+"""The check is checked: it accepts the right gradient, catches a wrong one, and refuses float32."""
 
 from __future__ import annotations
 

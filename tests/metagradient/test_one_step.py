@@ -125,8 +125,8 @@ class TestTabularByHand:
         advantages = np.triu(self.weights) @ self.rewards
         scores = [self.score(self.logits, s, a) for s, a in zip(self.states, self.actions, strict=True)]
         updated = self.logits + self.learning_rate * sum(p * g for p, g in zip(advantages, scores, strict=True)) / n
-        judged = zip(self.judgements, self.later_states, self.later_actions, strict=True)
-        v = -sum(j * self.score(updated, s, a) for j, s, a in judged) / m
+        evaluated = zip(self.judgements, self.later_states, self.later_actions, strict=True)
+        v = -sum(j * self.score(updated, s, a) for j, s, a in evaluated) / m
         u = -self.learning_rate * v
         credit = np.array([-np.sum(g * u) / n for g in scores])
         return credit, np.triu(np.outer(credit, self.rewards))

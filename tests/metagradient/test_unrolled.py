@@ -25,15 +25,15 @@ def test_four_clipped_updates_agree_with_finite_differences(name, x64):
 
 
 def test_the_objective_is_the_sum_of_the_outer_losses_along_the_way(x64):
-    """The replay in plain Python: update, judge, update, judge, …"""
+    """The replay in plain Python: update, evaluate, update, evaluate, …"""
     problem, eta, policy, state, inner, outer = toy(OPTIMISERS["adam, b1"](clip_norm=BITING_CLIP), updates=3)
     total = 0.0
     for i in range(3):
-        data, judge = jax.tree.map(lambda x, i=i: x[i], (inner, outer))
+        data, evaluation = jax.tree.map(lambda x, i=i: x[i], (inner, outer))
         gradients = jax.grad(problem.inner_loss)(policy, data, problem.advantages(eta, data, None))
         updates, state = problem.optimiser.update(gradients, state)
         policy = jax.tree.map(lambda p, u: p + u, policy, updates)
-        total += problem.outer_loss(policy, judge)
+        total += problem.outer_loss(policy, evaluation)
     actual, _ = unrolled_objective(problem, eta, *toy(problem.optimiser, updates=3)[2:])
     np.testing.assert_allclose(actual, total, rtol=1e-12)
 

@@ -1,4 +1,4 @@
-"""A small generic meta-problem: every piece is smooth, nothing is linear that need not be, nothing is 0."""
+"""A small generic meta-problem: every segment is smooth, nothing is linear that need not be, nothing is 0."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def meta_problem(optimiser: Optimiser) -> MetaProblem:
         return -jnp.mean(psi * log_probability(policy, data)) + 0.1 * jnp.mean(jnp.square(policy["head"]))
 
     def outer_loss(policy: Any, data: Any) -> jax.Array:
-        return -jnp.mean(data["judgement"] * log_probability(policy, data))
+        return -jnp.mean(data["evaluation"] * log_probability(policy, data))
 
     return MetaProblem(advantages, inner_loss, optimiser, outer_loss)
 
@@ -67,7 +67,7 @@ def toy(optimiser: Optimiser, updates: int = 4) -> Toy:
             "features": normal(updates, 6, 4),
             "about": normal(updates, 6, 3),
             "taken": jnp.asarray(np.eye(3)[np.arange(updates * 6).reshape(updates, 6) % 3]),
-            "judgement": normal(updates, 6),
+            "evaluation": normal(updates, 6),
         }
 
     eta = {"a": normal(3), "b": normal(3)}

@@ -140,17 +140,17 @@ def lambda_advantages(batch: Trajectory, values: np.ndarray, lambda_: float) -> 
     return np.array([oracles.loop_lambda_advantages(*episode) for episode in episodes])
 
 
-def with_garbage_behind_the_ends(batch: Trajectory) -> Trajectory:
-    """All that stands behind the end of an episode is something else; its final observation stays."""
+def with_garbage_after_the_ends(batch: Trajectory) -> Trajectory:
+    """All that stands after the end of an episode is something else; its final observation stays."""
     valid = batch.valid
-    behind = jnp.concatenate([jnp.zeros_like(valid[:, :1]), ~valid], axis=1)
-    behind &= jnp.roll(behind, 1, axis=1)  # the first of them is the final observation
-    assert behind.any(), "there is padding"
+    after = jnp.concatenate([jnp.zeros_like(valid[:, :1]), ~valid], axis=1)
+    after &= jnp.roll(after, 1, axis=1)  # the first of them is the final observation
+    assert after.any(), "there is padding"
     return dataclasses.replace(
         batch,
         rewards=jnp.where(valid, batch.rewards, jnp.nan),
         actions=jnp.where(valid, batch.actions, 1 - batch.actions),
-        observations=jnp.where(behind, 7, batch.observations),
+        observations=jnp.where(after, 7, batch.observations),
         legal=jnp.where(valid[..., None], batch.legal, ~batch.legal),
         terminated=jnp.where(valid, batch.terminated, ~batch.terminated),
         truncated=jnp.where(valid, batch.truncated, ~batch.truncated),

@@ -56,17 +56,17 @@ def live(rng: np.random.Generator, steps: int, longest: int, observe: Observe, g
 
 @dataclasses.dataclass
 class Stream:
-    """Pieces of T steps of B actors."""
+    """Segments of T steps of B actors."""
 
     lives: list[list[Step]]
     steps: int
 
-    def pieces(self) -> list[Trajectory]:
+    def segments(self) -> list[Trajectory]:
         """As `training.rollout` would have collected them."""
         count = len(self.lives[0]) // self.steps
-        return [self._piece(slice(k * self.steps, (k + 1) * self.steps)) for k in range(count - 1)]
+        return [self._segment(slice(k * self.steps, (k + 1) * self.steps)) for k in range(count - 1)]
 
-    def _piece(self, part: slice) -> Trajectory:
+    def _segment(self, part: slice) -> Trajectory:
         def each(get: Callable[[Step], Any]) -> np.ndarray:
             return np.array([[get(step) for step in life[part]] for life in self.lives])
 
@@ -93,16 +93,16 @@ def _stacked(leaves: tuple, actors: int) -> jax.Array:
 
 
 def make_stream(
-    seed: int, actors: int, pieces: int, steps: int, longest: int, observe: Observe = state, garbage: bool = True
+    seed: int, actors: int, segments: int, steps: int, longest: int, observe: Observe = state, garbage: bool = True
 ) -> Stream:
-    """So many pieces of episodes of at most `longest` steps."""
+    """This many segments of episodes of at most `longest` steps."""
     rng = np.random.default_rng(seed)
-    return Stream([live(rng, (pieces + 1) * steps, longest, observe, garbage) for _ in range(actors)], steps)
+    return Stream([live(rng, (segments + 1) * steps, longest, observe, garbage) for _ in range(actors)], steps)
 
 
 @dataclasses.dataclass
 class Sequence:
-    """Steps of one actor by their numbers in its stream; `late` if the piece that it ended with did not show it."""
+    """Steps of one actor by their numbers in its stream; `late` if the segment that it ended with did not show it."""
 
     actor: int
     numbers: list[int]
@@ -110,10 +110,10 @@ class Sequence:
 
 
 def recorded(stream: Stream, most: int) -> list[list[Sequence]]:
-    """For every piece, the sequences that it completes, in the order in which they are stored."""
+    """For every segment, the sequences that it completes, in the order in which they are stored."""
     running: list[list[int]] = [[] for _ in stream.lives]
-    by_piece = []
-    for k in range(len(stream.pieces())):
+    by_segment = []
+    for k in range(len(stream.segments())):
         complete = []
         for number in range(k * stream.steps, (k + 1) * stream.steps):
             for actor, life in enumerate(stream.lives):
@@ -128,5 +128,5 @@ def recorded(stream: Stream, most: int) -> list[list[Sequence]]:
                 if len(running[actor]) == most or (step.end and not unseen):
                     complete.append(Sequence(actor, running[actor]))
                     running[actor] = []
-        by_piece.append(complete)
-    return by_piece
+        by_segment.append(complete)
+    return by_segment

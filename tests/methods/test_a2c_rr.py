@@ -152,7 +152,7 @@ class TestAgainstA2C:
 
 
 def test_padding_may_hold_anything(dag):
-    """Two episodes are shorter; what stands behind their ends changes nothing anywhere in the learner."""
+    """Two episodes are shorter; what stands after their ends changes nothing anywhere in the learner."""
     learner, trajectory = dag
     valid = trajectory.valid & (jnp.arange(4) < jnp.array([2, 4, 1, 4, 4, 4])[:, None])
     after = [

@@ -1,4 +1,4 @@
-"""What holds for every method, against loops in NumPy: padding, credit, steps, the judge, the metagradient, types."""
+"""What holds for every method, against loops in NumPy: padding, credit, steps, outer data, the metagradient."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.methods.contract import (
     regular_values,
     small,
     umbrella,
-    with_garbage_behind_the_ends,
+    with_garbage_after_the_ends,
 )
 
 every_method = pytest.mark.parametrize("name", EVERY)
@@ -52,7 +52,7 @@ def test_the_key_decides(name):
 @every_method
 def test_padding_is_never_read(name):
     one = case(name)
-    dirty = with_garbage_behind_the_ends(one.batch)
+    dirty = with_garbage_after_the_ends(one.batch)
     before, after = parameters(one.learner), parameters(one.learn(one.learner, one.batch))
     assert any((a != b).any() for a, b in zip(before, after, strict=True)), "something is learned"
     for clean, other in zip(after, parameters(one.learn(one.learner, dirty)), strict=True):
@@ -86,10 +86,10 @@ def test_the_policy_steps_along_the_credit(name):
 
 
 @every_learning_weights
-def test_the_judge_is_the_regular_advantage(name):
+def test_weights_are_evaluated_by_the_regular_advantage(name):
     one = case(name)
-    judged = jax.jit(one.method.outer_data)(one.learner, one.batch)
-    close(judged.advantages, lambda_advantages(one.batch, regular_values(one.learner, one.batch), lambda_=0.7))
+    evaluated = jax.jit(one.method.outer_data)(one.learner, one.batch)
+    close(evaluated.advantages, lambda_advantages(one.batch, regular_values(one.learner, one.batch), lambda_=0.7))
 
 
 @every_learning_weights

@@ -43,7 +43,7 @@ def test_regular_returns_continue_a_cut_episode_with_the_value_of_its_final_obse
 def test_a_value_may_follow_lambda_returns():
     """G = r + γ[(1 − λ) v' + λ G'], and v' in place of G' where an episode was cut."""
     values = VALUES.values[BATCH.observations]
-    # First episode: 4; 2 + (0.75·10 + 0.25·4)/2 with v(0) = 10 behind it; 1 + (0.75·20 + 0.25·6.25)/2.
+    # First episode: 4; 2 + (0.75·10 + 0.25·4)/2 with v(0) = 10 after it; 1 + (0.75·20 + 0.25·6.25)/2.
     first = [1 + (15 + 0.25 * 6.25) / 2, 6.25, 4.0]
     # Second: −1 + 20/2; 0 + (0.75·10 + 0.25·9)/2; 1 + (0.75·20 + 0.25·4.875)/2.
     second = [1 + (15 + 0.25 * 4.875) / 2, 4.875, 9.0]

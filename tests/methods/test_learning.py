@@ -23,7 +23,7 @@ SETTINGS = {
 UPDATES = {"tvt": 400, "rgm": 200}
 """For all others 600: what an endless life is worth takes longest."""
 WEIGHTED = {"h-pwr", "rgm"}
-"""Methods that learn the value of the weighted return, which does not know γ, nor what lies behind a cut."""
+"""Methods that learn the value of the weighted return, which does not know γ, nor what lies after a cut."""
 EVERY = set(methods())
 
 
@@ -76,7 +76,7 @@ def test_context(method):
 def test_truncation(method):
     """1/(1 − γ) = 10, the value of a life that goes on; four steps alone would be worth less than 3.5."""
     np.testing.assert_allclose(values_of(method, "truncation")[:, 0], 10, atol=0.1)
-    if method == "meta-lambda":  # its weighted return goes on behind a cut as well
+    if method == "meta-lambda":  # its weighted return goes on after a cut as well
         weighted = trained(method).learner("truncation").weighted_value.parameters.values
         np.testing.assert_allclose(weighted[:, 0], 10, atol=0.3)
 

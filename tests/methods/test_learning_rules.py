@@ -139,7 +139,7 @@ def test_meta_pwtd(batch):
 
 
 def test_the_metagradient_is_clipped_to_the_norm_of_the_paper():
-    """Behind a clip, the second moment knows the clipped gradient only."""
+    """After a clip, the second moment knows the clipped gradient only."""
     method = make_method("meta-pwr")
     learner = method.init(jax.random.key(0), ENV)
     gradient = SigmoidTable(jnp.ones((10, 10)))  # norm 10

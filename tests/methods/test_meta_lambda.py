@@ -170,7 +170,7 @@ class TestMetagradient:
         assert checked.relative_error < 1e-5
 
     def test_the_lambda_of_a_final_state_has_no_gradient(self, batch):
-        """Nothing lies behind it that could be weighed."""
+        """Nothing lies after it that could be weighed."""
         method = make_method("meta-lambda", inner=SGD)
         learner = generic(method)
         kept = jax.jit(method.learn)(learner, batch)[1]

@@ -57,7 +57,7 @@ class Case(NamedTuple):
 
 
 def build(name: str, settings: dict) -> Case:
-    """Three inner updates from a generic policy with generic weights; the last of them is judged."""
+    """Three inner updates from a generic policy with generic weights; the last of them is evaluated."""
     method = make_method(
         name,
         inner=InnerLoop(initial_scale=0.7, discount=0.9, entropy_cost=0.01, **settings),
@@ -165,7 +165,7 @@ def test_the_gradient_of_the_weights_is_credit_times_signal(cases, method, setti
     np.testing.assert_allclose(step.loss, case.explicit.loss, rtol=1e-12)
     np.testing.assert_allclose(step.credit, case.explicit.credit, rtol=1e-9, atol=1e-15)
     credit = step.credit
-    if setting != "plain":  # the part of the chain rule behind the weighted sum
+    if setting != "plain":  # the part of the chain rule after the weighted sum
         raw = jnp.einsum("btk,bk->bt", jnp.triu(weights), given.signal) - given.baseline
         (credit,) = jax.vjp(lambda x: case.method.inner.prepare(x, trajectory), raw)[1](step.credit)
     expected = np.triu(np.asarray(credit)[:, :, None] * np.asarray(given.signal)[:, None, :])

@@ -1,4 +1,4 @@
-"""Recordings of a stream against a plain recorder: any number of ends in a piece, full sequences, slots used again."""
+"""Recordings of a stream against a plain recorder: many ends in a segment, full sequences, slots used again."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.methods.streams import Sequence, Stream, make_stream, picture, record
 
 
 @jax.jit
-def added(recordings: Recordings, piece):
-    frames = jax.tree.map(lambda x: x[:, :-1], piece.observations)
-    return recordings.add(frames, piece.actions, piece.rewards, piece.valid, recordings.marks(piece))
+def added(recordings: Recordings, segment):
+    frames = jax.tree.map(lambda x: x[:, :-1], segment.observations)
+    return recordings.add(frames, segment.actions, segment.rewards, segment.valid, recordings.marks(segment))
 
 
 def empty(stream: Stream, capacity: int, most: int) -> Recordings:
@@ -46,8 +46,8 @@ def expect_stored(recordings: Recordings, stream: Stream, sequences: list[Sequen
 @pytest.mark.parametrize(
     "actors, steps, longest, most, capacity, observe",
     [
-        (3, 7, 9, 5, 8, state),  # sequences become full in mid-piece, episodes go on behind pieces
-        (4, 6, 2, 5, 4, state),  # up to 24 ends in a piece, a ring of 4: slots are used again and again
+        (3, 7, 9, 5, 8, state),  # sequences become full in mid-segment, episodes go on after segments
+        (4, 6, 2, 5, 4, state),  # up to 24 ends in a segment, a ring of 4: slots are used again and again
         (2, 4, 30, 6, 3, picture),  # long episodes, pictures and flags
         (1, 5, 6, 1, 2, state),  # every step is a sequence
     ],
@@ -56,8 +56,8 @@ def test_what_is_stored_is_what_a_plain_recorder_stores(actors, steps, longest, 
     stream = make_stream(0, actors, 8, steps, longest, observe)
     recordings, so_far = empty(stream, capacity, most), []
     completed = recorded(stream, most)
-    for piece, new in zip(stream.pieces(), completed, strict=True):
-        recordings, largest = added(recordings, piece)
+    for segment, new in zip(stream.segments(), completed, strict=True):
+        recordings, largest = added(recordings, segment)
         so_far += new
         expect_stored(recordings, stream, so_far)
         returns = [abs(sum(stream.lives[s.actor][i].reward for i in s.numbers)) for s in new]
@@ -72,8 +72,8 @@ def test_what_is_stored_is_what_a_plain_recorder_stores(actors, steps, longest, 
 def test_pictures_stay_bytes_and_what_is_drawn_belongs_together():
     stream = make_stream(1, 3, 6, 5, 4, picture)
     recordings = empty(stream, 20, 3)
-    for piece in stream.pieces():
-        recordings, _ = added(recordings, piece)
+    for segment in stream.segments():
+        recordings, _ = added(recordings, segment)
     assert recordings.frames.pixels.dtype == jnp.uint8 and recordings.frames.pixels.shape == (23, 3, 4, 5, 4)
     drawn = jax.jit(lambda r, k: r.sample(k, 200))(recordings, jax.random.key(0))
     sequences = list(itertools.chain(*recorded(stream, 3)))[-20:]
@@ -99,13 +99,13 @@ def test_steps_that_are_not_valid_may_hold_anything():
     for garbage in (True, False):
         stream = make_stream(2, 3, 4, 6, 4, garbage=garbage)
         recordings = empty(stream, 5, 3)
-        for piece in stream.pieces():
+        for segment in stream.segments():
             if garbage:
-                anything = ~piece.valid
-                piece = dataclasses.replace(
-                    piece, terminated=piece.terminated | anything, truncated=piece.truncated | anything
+                anything = ~segment.valid
+                segment = dataclasses.replace(
+                    segment, terminated=segment.terminated | anything, truncated=segment.truncated | anything
                 )
-            recordings, _ = added(recordings, piece)
+            recordings, _ = added(recordings, segment)
         ends.append(recordings)
     for a, b in zip(*(jax.tree.leaves(r) for r in ends), strict=True):
         np.testing.assert_array_equal(a, b)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from paircredit.envs import make_environment
-from paircredit.envs.pieces import InPieces
+from paircredit.envs.segments import InSegments
 from paircredit.metagradient import autodiff_one_step, check_metagradient, explicit_one_step, unrolled_objective
 from paircredit.methods import InnerLoop, OuterLoop, make_method
 from paircredit.methods.policy_gradient import policy_gradient_loss
@@ -32,10 +32,10 @@ INNER = InnerLoop(
 
 
 @pytest.fixture(scope="module")
-def piece():
-    """A learner of Meta-PWTD on catch, two updates old, with its last piece and the one after it."""
+def segment():
+    """A learner of Meta-PWTD on catch, two updates old, with its last segment and the one after it."""
     with jax.enable_x64(True):
-        env = InPieces(make_environment("bsuite/catch"), 12)
+        env = InSegments(make_environment("bsuite/catch"), 12)
         method = make_method(
             "meta-pwtd", inner=INNER, outer=OuterLoop(initial_scale=1.0, entropy_cost=0.02), network=NETWORK
         )
@@ -59,20 +59,20 @@ def piece():
         yield method, before, learner, kept, following
 
 
-def test_policy_and_value_are_one_network_with_two_heads(piece, x64):
-    _, _, learner, kept, _ = piece
+def test_policy_and_value_are_one_network_with_two_heads(segment, x64):
+    _, _, learner, kept, _ = segment
     network = learner.policy.parameters
     assert isinstance(network, SharedNetwork) and learner.value is None
     seen = kept.experience.trajectory.observations[0, 0]
     features = network.perception(seen)
     np.testing.assert_allclose(network(seen), network.head(features))
     np.testing.assert_allclose(network.critic(seen), network.value_head(features)[0])
-    assert kept.experience.trajectory.episode.max() >= 1, "an episode ends within the piece"
+    assert kept.experience.trajectory.episode.max() >= 1, "an episode ends within the segment"
 
 
-def test_one_step_descends_both_losses(piece, x64):
+def test_one_step_descends_both_losses(segment, x64):
     """RMSProp of the clipped gradient of the policy's loss plus 0.7 times the squared error of the values."""
-    method, before, after, kept, _ = piece
+    method, before, after, kept, _ = segment
 
     def loss(network):
         trajectory = kept.experience.trajectory
@@ -86,8 +86,8 @@ def test_one_step_descends_both_losses(piece, x64):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12), after.policy, expected)
 
 
-def test_metagradients_pass_through_the_joint_step(piece, x64):
-    method, _, learner, kept, following = piece
+def test_metagradients_pass_through_the_joint_step(segment, x64):
+    method, _, learner, kept, following = segment
     problem, outer = method.problem(), jax.jit(method.outer_data)(learner, following)
     arguments = (learner.weights.parameters, kept.policy.parameters, kept.policy.state, kept, outer)
     ours, theirs = (
@@ -97,8 +97,8 @@ def test_metagradients_pass_through_the_joint_step(piece, x64):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-11 * np.abs(b).max())
 
     def objective(eta, tape=None):
-        inner, judged = jax.tree.map(lambda x: x[None], (kept, outer))
-        return unrolled_objective(problem, eta, kept.policy.parameters, kept.policy.state, inner, judged, tape)
+        inner, evaluated = jax.tree.map(lambda x: x[None], (kept, outer))
+        return unrolled_objective(problem, eta, kept.policy.parameters, kept.policy.state, inner, evaluated, tape)
 
     # Derivatives of about 1e-6: differences over shorter steps would be of rounding.
     checked = check_metagradient(jax.jit(objective), arguments[0], gradient=ours.gradient, has_tape=True, step=1e-3)
@@ -106,10 +106,10 @@ def test_metagradients_pass_through_the_joint_step(piece, x64):
     assert checked.relative_error < 1e-5
 
 
-def test_a2c_learns_both_in_one_step(piece, x64):
-    _, _, _, kept, _ = piece
+def test_a2c_learns_both_in_one_step(segment, x64):
+    _, _, _, kept, _ = segment
     method = make_method("a2c", inner=INNER, lambda_=0.95, network=NETWORK)
-    env = InPieces(make_environment("bsuite/catch"), 12)
+    env = InSegments(make_environment("bsuite/catch"), 12)
     learner = jax.jit(lambda key: method.init(key, env))(jax.random.key(1))
     after, _ = jax.jit(method.learn)(learner, kept.experience.trajectory)
     moved = jax.tree.map(lambda a, b: bool(np.any(a != b)), after.policy.parameters, learner.policy.parameters)

@@ -75,27 +75,27 @@ class TestReading:
             ("stacked", {"inputs": "change", "scaling": "largest", "first_change": "whole"}, "last"),
         ],
     )
-    def test_piece_by_piece_is_as_whole_sequences(self, observe, settings, compensation):
-        """Episodes end in mid-piece and go on behind it, sequences of five steps become full anywhere."""
+    def test_segment_by_segment_is_as_whole_sequences(self, observe, settings, compensation):
+        """Episodes end in mid-segment and go on after it, sequences of five steps become full anywhere."""
         stream = make_stream(3, 3, 6, 7, 9, picture if observe == "stacked" else observe)
-        before, cut, behind = stream.lives[0][12:15]  # an episode is cut with the last step of a piece
+        before, cut, after = stream.lives[0][12:15]  # an episode is cut with the last step of a segment
         before.end, before.valid, before.reward = "life", True, 0.5
         cut.end, cut.valid, cut.reward = "truncated", True, 1.0
-        behind.end, behind.valid, behind.reward = "", False, np.nan
+        after.end, after.valid, after.reward = "", False, np.nan
         prediction = dataclasses.replace(PREDICTION, **settings)
         trained, largest = started(prediction, 3, observe), jnp.asarray(4.0)
         predictor, places, recordings = trained.parameters, trained.state.places, trained.state.recordings
 
         @jax.jit
-        def next_piece(places, recordings, piece):
-            marks = recordings.marks(piece)
-            rewards, places = read(prediction, predictor, places, piece, marks, largest, compensation)
+        def next_segment(places, recordings, segment):
+            marks = recordings.marks(segment)
+            rewards, places = read(prediction, predictor, places, segment, marks, largest, compensation)
             return rewards, places, dataclasses.replace(recordings, running=marks.length)
 
         given = []
-        for piece in stream.pieces():
-            rewards, places, recordings = next_piece(places, recordings, piece)
-            assert not np.asarray(rewards)[~np.asarray(piece.valid)].any()
+        for segment in stream.segments():
+            rewards, places, recordings = next_segment(places, recordings, segment)
+            assert not np.asarray(rewards)[~np.asarray(segment.valid)].any()
             given.append(np.asarray(rewards))
         given = np.concatenate(given, axis=1)
         factor = 2.5 if prediction.scaling == "largest" else 1.0
@@ -105,21 +105,21 @@ class TestReading:
         assert any(s.late for s in complete)
         for sequence in complete:
             found = given[sequence.actor, sequence.numbers]
-            # What a sequence is owed at its end cannot be paid where the piece that it ended with did not show the end.
+            # What a sequence is owed at its end cannot be paid where its last segment did not show the end.
             paid = "none" if sequence.late else compensation
             np.testing.assert_allclose(found, whole(predictor, stream, sequence, paid, factor), rtol=1e-5, atol=1e-5)
             if paid == "last":
                 earned = sum(stream.lives[sequence.actor][i].reward for i in sequence.numbers)
                 np.testing.assert_allclose(found.sum(), earned, rtol=1e-5, atol=1e-5)
 
-    def test_learning_between_two_pieces_pays_nobody_and_the_sum_is_still_the_return(self):
+    def test_learning_between_two_segments_pays_nobody_and_the_sum_is_still_the_return(self):
         """Another head in mid-sequence: steps get what they add by the new one, the last step what is missing."""
         stream = make_stream(5, 1, 3, 4, 30)
         steps = stream.lives[0]
         for i, step in enumerate(steps):
             step.end, step.valid, step.reward = ("terminated" if i == 6 else ""), i != 7, float(i)
         trained = started(dataclasses.replace(PREDICTION, steps=100), 1)
-        one, two = stream.pieces()[:2]
+        one, two = stream.segments()[:2]
         old, recordings = trained.parameters, trained.state.recordings
         new = dataclasses.replace(old, head=Dense(3 * old.head.weight, old.head.bias + 1))
         marks = recordings.marks(one)
@@ -139,8 +139,8 @@ class TestReading:
         assert trained.state.places.frame.pixels.shape == (3, 4, 5, 1)
         assert trained.parameters.frame is None
         stream = make_stream(3, 3, 2, 7, 9, picture)
-        after = advance(PREDICTION, trained, stream.pieces()[0], jnp.zeros(()), jnp.zeros(())).predictor
-        newest = stream.pieces()[0].observations.pixels[:, 6, :, :, -1:]
+        after = advance(PREDICTION, trained, stream.segments()[0], jnp.zeros(()), jnp.zeros(())).predictor
+        newest = stream.segments()[0].observations.pixels[:, 6, :, :, -1:]
         np.testing.assert_array_equal(after.state.places.frame.pixels, newest)
         sequence = recorded(stream, 5)[0][0]
         slot = after.state.recordings.books.ring[0]
@@ -157,14 +157,14 @@ def moved(before, after) -> bool:
 
 class TestSchedule:
     def steps_by_update(
-        self, prediction: ReturnPrediction, pieces: int = 9
+        self, prediction: ReturnPrediction, segments: int = 9
     ) -> tuple[list[int], list[int], list[float]]:
-        """Of one training: steps of the optimiser, sequences stored and the quality, after each piece."""
-        stream = make_stream(3, 3, pieces, 3, 9)
+        """Of one training: steps of the optimiser, sequences stored and the quality, after each segment."""
+        stream = make_stream(3, 3, segments, 3, 9)
         trained, largest, quality = started(prediction, 3), jnp.zeros(()), jnp.zeros(())
         steps, stored, qualities = [], [], []
-        for piece in stream.pieces():
-            after = advance(prediction, trained, piece, largest, quality)
+        for segment in stream.segments():
+            after = advance(prediction, trained, segment, largest, quality)
             took = int(after.predictor.state.optimiser.steps - trained.state.optimiser.steps)
             assert moved(trained.parameters, after.predictor.parameters) == (took > 0)
             trained, largest, quality = after.predictor, after.largest, after.quality
@@ -182,7 +182,7 @@ class TestSchedule:
         assert self.steps_by_update(late)[0] == [0, 0, 0] + [0, 0, most] * 2
 
     def test_it_stops_when_the_last_forty_predictions_can_be_trusted(self):
-        """Learning as long as it takes; then 40 sequences, ten steps, are seen before they are judged."""
+        """Learning as long as it takes; then 40 sequences, ten steps, are seen before they are evaluated."""
         prediction = dataclasses.replace(PREDICTION, learning_rate=0.03, epochs=1000)
         steps, _, qualities = self.steps_by_update(prediction)
         assert all(10 <= took < 3000 for took in steps[2::3]) and steps[2] > 10
@@ -192,8 +192,8 @@ class TestSchedule:
     def test_predictions_that_are_good_already_cost_forty_sequences(self):
         stream = make_stream(3, 3, 3, 6, 4)
         trained = started(PREDICTION, 3)
-        for piece in stream.pieces():
-            trained = advance(PREDICTION, trained, piece, jnp.zeros(()), jnp.zeros(())).predictor
+        for segment in stream.segments():
+            trained = advance(PREDICTION, trained, segment, jnp.zeros(()), jnp.zeros(())).predictor
         state = trained.state
         train = jax.jit(partial(train_if_due, dataclasses.replace(PREDICTION, epochs=50, learning_rate=0.0)))
         for largest, expected in ((1e6, 10), (1e-6, 50 * 3)):
@@ -211,8 +211,8 @@ class TestSchedule:
     def test_returns_are_scaled_for_learning_and_for_the_quality(self):
         """With the largest return 4 made to be 10, all is as with returns that are 2.5 times as large."""
         trained = started(PREDICTION, 3)
-        for piece in make_stream(3, 3, 3, 6, 4).pieces():
-            trained = advance(PREDICTION, trained, piece, jnp.zeros(()), jnp.zeros(())).predictor
+        for segment in make_stream(3, 3, 3, 6, 4).segments():
+            trained = advance(PREDICTION, trained, segment, jnp.zeros(()), jnp.zeros(())).predictor
         recordings = trained.state.recordings
         larger = eqx.tree_at(lambda r: r.books.returns, recordings, 2.5 * recordings.books.returns)
 
@@ -231,22 +231,22 @@ class TestSchedule:
             for step in life:
                 step.reward = 0.0
         trained = started(PREDICTION, 3)
-        for piece in stream.pieces():
-            trained = advance(PREDICTION, trained, piece, jnp.zeros(()), jnp.zeros(())).predictor
+        for segment in stream.segments():
+            trained = advance(PREDICTION, trained, segment, jnp.zeros(()), jnp.zeros(())).predictor
         assert trained.state.recordings.stored > 12 and trained.state.optimiser.steps == 0
 
     def test_draws_differ_from_round_to_round(self):
         trained = started(PREDICTION, 3)
-        after = advance(PREDICTION, trained, make_stream(3, 3, 2, 6, 4).pieces()[0], jnp.zeros(()), jnp.zeros(()))
+        after = advance(PREDICTION, trained, make_stream(3, 3, 2, 6, 4).segments()[0], jnp.zeros(()), jnp.zeros(()))
         assert (jax.random.key_data(after.predictor.state.key) != jax.random.key_data(trained.state.key)).any()
 
     def test_with_a_member_axis_the_recordings_are_not_carried_through_the_loop_and_nothing_branches(self):
         """What a loop carries is copied in each turn where members stop at different times."""
         trained = jax.tree.map(lambda x: jnp.stack([x, x]), started(PREDICTION, 3))
-        piece = jax.tree.map(lambda x: jnp.stack([x, x]), make_stream(3, 3, 2, 6, 4).pieces()[0])
+        segment = jax.tree.map(lambda x: jnp.stack([x, x]), make_stream(3, 3, 2, 6, 4).segments()[0])
         zeros = jnp.zeros((2,))
         jaxpr = jax.make_jaxpr(jax.vmap(lambda t, p, g, q: see(PREDICTION, t, p, g, q, "last")))(
-            trained, piece, zeros, zeros
+            trained, segment, zeros, zeros
         )
         loops = [e for e in jaxpr.eqns if e.primitive.name == "while"]
         assert len(loops) == 1 and not any(e.primitive.name == "cond" for e in jaxpr.eqns)
@@ -270,8 +270,8 @@ def test_what_is_recorded_is_learned():
         return float(jax.jit(prediction.loss)(trained.parameters, stored, stored.returns)[0])
 
     first = trained.parameters
-    for piece in stream.pieces():
-        trained, largest, quality, _ = advance(prediction, trained, piece, largest, quality)
+    for segment in stream.segments():
+        trained, largest, quality, _ = advance(prediction, trained, segment, largest, quality)
     assert error(trained) < 0.3 * error(dataclasses.replace(trained, parameters=first))
     assert quality > 0
 

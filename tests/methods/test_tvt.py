@@ -257,13 +257,13 @@ class TestBeforeAnythingStarts:
         with refused("network.shared", "apart"):
             train([shared], [UMBRELLA], [0], Plan(updates=1), 1)
 
-    def test_pieces_of_episodes_are_refused(self):
-        class Pieces(type(UMBRELLA)):
+    def test_segments_of_episodes_are_refused(self):
+        class Segments(type(UMBRELLA)):
             @property
             def spec(self):
                 return dataclasses.replace(super().spec, whole_episodes=False)
 
-        env = Pieces(**{field.name: getattr(UMBRELLA, field.name) for field in dataclasses.fields(UMBRELLA)})
+        env = Segments(**{field.name: getattr(UMBRELLA, field.name) for field in dataclasses.fields(UMBRELLA)})
         with refused("tvt", "whole episodes", "transported"):
             train([TRANSPORTING], [env], [0], Plan(updates=1), 1)
 
@@ -299,7 +299,7 @@ class TestLearning:
         state = train(list(methods), envs, list(seeds), Plan(updates=100), updates)
         return state.learner, state.trajectory
 
-    def test_transport_teaches_what_lies_behind_the_horizon_of_the_discount(self):
+    def test_transport_teaches_what_lies_after_the_horizon_of_the_discount(self):
         """One decision, paid for ten steps later, at γ = λ = ½: 0.25¹⁰ of the reward comes back, or the value does."""
         settings = {"inner.discount": 0.5, "inner.entropy_cost": 0.1, "inner.episodes": 16, "lambda_": 0.5}
         method = replace_dotted(make_method("tvt", "probe", threshold=0.5), settings, "tvt")

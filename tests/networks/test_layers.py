@@ -127,7 +127,7 @@ class TestPerception:
         assert jax.eval_shape(lambda p: p(seen), perception).shape == (256,)
 
     def test_step_by_step(self, x64):
-        """ReLU behind every layer, pixels from 0 to 1, flags that join as if concatenated for one dense layer."""
+        """ReLU after every layer, pixels from 0 to 1, flags that join as if concatenated for one dense layer."""
         perception, seen = generic(Perception.random, SHAPE, SPEC), observations(6)
         convolve = jax.jit(lambda x, w: jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=LAYOUT))
         x = np.asarray(seen.pixels, dtype=np.float64) / 255

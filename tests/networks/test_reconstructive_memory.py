@@ -116,7 +116,7 @@ class TestReading:
     @staticmethod
     @eqx.filter_jit
     def read(reader: Reader, controls: np.ndarray, rows: np.ndarray, kept: int):
-        """From a memory of so many rows, the first of which were written one after another."""
+        """From a memory of this many rows, the first of which were written one after another."""
         memory = Memory.empty(kept, TestReading.WIDTH, jnp.dtype(float))
         for step in range(len(rows)):
             memory = memory.write(jnp.int32(step), jnp.asarray(rows[step]))

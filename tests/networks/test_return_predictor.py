@@ -213,7 +213,7 @@ class TestPredictor:
         np.testing.assert_array_equal(found[:4], other[:4])
         assert (found[4:] != other[4:]).all()
 
-    def test_behind_the_end_the_last_prediction_stands(self):
+    def test_after_the_end_the_last_prediction_stands(self):
         model, (seen, actions) = predictor(STATES), episode(STATES)
         predictions = eqx.filter_jit(model)(seen, actions, jnp.arange(T) < 4)
         np.testing.assert_array_equal(predictions[3:], jnp.broadcast_to(predictions[3], (T - 3,)))
@@ -225,8 +225,8 @@ class TestPredictor:
         dense, cell, head = (2 * 256 + 4) * 512 + 512, (512 * 64 + 64) + (64 * 64 + 64), 64 + 1
         assert sum(leaf.size for leaf in jax.tree.leaves(model)) == 2 * 1_661_664 + dense + cell + head
 
-    def test_pieces_are_the_same_function_with_gradients_cut_at_their_borders(self, x64):
-        """Seven steps in pieces of three: the last prediction is then differentiated in the last step alone."""
+    def test_segments_are_the_same_function_with_gradients_cut_at_their_borders(self, x64):
+        """Seven steps in segments of three: the last prediction is then differentiated in the last step alone."""
         model, (seen, actions) = predictor(STATES), episode(STATES)
 
         def last(model, chunk):

@@ -49,7 +49,7 @@ def nothing_hangs() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run, one that was stopped behind two checkpoints, and the folder of an experiment."""
+    """A finished run, one that was stopped after two checkpoints, and the folder of an experiment."""
     folder = tmp_path_factory.mktemp("originals")
     with RunWriter(folder / "done", "training", SPEC) as writer:
         writer.append([{"member": 0, "seed": 0, "update": update, "episode_return": 0.5} for update in range(2)])
@@ -199,7 +199,7 @@ def test_a_signed_header_of_another_shape_is_refused(folder: Path, keys: tuple[A
         read_checkpoint(path, STATE)
 
 
-def test_behind_one_of_another_shape_the_older_checkpoint_is_used(folder: Path) -> None:
+def test_after_one_of_another_shape_the_older_checkpoint_is_used(folder: Path) -> None:
     signed_header(folder / "stopped" / "checkpoint-2.npz", ("updates",), GONE)
     with RunWriter(folder / "stopped", "training", SPEC, go_on=True, like=lambda: STATE) as writer:
         assert writer.resumed is not None and writer.resumed.position.updates == 1

@@ -30,7 +30,7 @@ def writer(path: Path, **more: Any) -> RunWriter:
 
 @pytest.fixture
 def left(tmp_path: Path) -> Path:
-    """A run that was stopped after its third chunk of ten, with checkpoints behind the first two."""
+    """A run that was stopped after its third chunk of ten, with checkpoints after the first two."""
     with writer(tmp_path / "run") as first:
         for chunk in range(3):
             first.append([{"update": chunk * 10}])

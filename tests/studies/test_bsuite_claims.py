@@ -1,4 +1,4 @@
-"""B1 on made-up runs, and the numbers behind it: the total regret is that of all episodes, intervals are by setting."""
+"""B1 on made-up runs, and the numbers after it: the total regret is that of all episodes, intervals are by setting."""
 
 from __future__ import annotations
 

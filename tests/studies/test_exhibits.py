@@ -165,7 +165,7 @@ class TestWeights:
         with refused("depth 8", "(46, 46)", "(10, 10)"):
             figure_of("dag-weights-8", [run])
 
-    def test_masked_values_have_a_mean_per_mask_and_a_line_behind_state_30(self, runs):
+    def test_masked_values_have_a_mean_per_mask_and_a_line_after_state_30(self, runs):
         panels = [axes for axes in figure_of("masked-values", runs).axes if axes.images]
         weights = example_weights(8, 6).astype(float)
         assert [axes.get_title(loc="left")[:6] for axes in panels] == ["Mask 0", "Mask 4", "Mask 8"]

@@ -1,4 +1,4 @@
-"""Claims A1 and M1 on made-up runs, and the numbers behind them, by hand."""
+"""Claims A1 and M1 on made-up runs, and the numbers after them, by hand."""
 
 from __future__ import annotations
 

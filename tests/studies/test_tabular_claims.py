@@ -42,10 +42,10 @@ def write_evaluation(folder: Path, depth: int, label: str, episodes: float, best
     write_run(folder / f"dag{depth}-train-{label}", spec, [rows], {"policy_logits": logits})
 
 
-def write_masks(folder: Path, moved_behind: float = 0.0) -> None:
+def write_masks(folder: Path, moved_after: float = 0.0) -> None:
     pairs = pair_sets(8)
     weights = np.full((6, 46, 46), 0.5)
-    weights[:4, pairs.second_phase] += moved_behind
+    weights[:4, pairs.second_phase] += moved_after
     weights[4:, pairs.credited], weights[4:, pairs.uncredited] = 0.9, 0.2
     arrays = {"weights": weights, "label_mask": np.array([0, 0, 4, 4, 8, 8])}
     write_run(folder / "dag8-masked-values", {"tags": {"role": "masked-values", "depth": 8}}, arrays=arrays)
@@ -120,8 +120,8 @@ def test_d3_fails_when_the_first_phase_got_no_weight(tmp_path: Path) -> None:
     assert verdicts(tmp_path)["D3"] == "fails"
 
 
-def test_d4_fails_when_weights_moved_behind_the_middle(tmp_path: Path) -> None:
-    write_masks(tmp_path, moved_behind=0.1)
+def test_d4_fails_when_weights_moved_after_the_middle(tmp_path: Path) -> None:
+    write_masks(tmp_path, moved_after=0.1)
     assert verdicts(tmp_path)["D4"] == "fails"
 
 

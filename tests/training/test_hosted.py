@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from paircredit.envs import make_environment
-from paircredit.envs.pieces import InPieces
+from paircredit.envs.segments import InSegments
 from paircredit.methods import make_method, replace_dotted
 from paircredit.training import Plan, member_keys, stack_members, states_like, train
 from paircredit.training.hosted import HostedMembers, Waiting, group_sizes
@@ -19,7 +19,7 @@ from paircredit.training.loop import LoopState
 from tests.sentences import refused
 from tests.training.theatre import Stage, Theatre
 
-PIECE = InPieces(make_environment("probe-delay"), 7)
+SEGMENT = InSegments(make_environment("probe-delay"), 7)
 UPDATES, MEMBERS = 6, 2
 
 
@@ -48,14 +48,14 @@ def learners(state: LoopState):
 
 @pytest.fixture(scope="module", params=["a2c", "meta-pwtd"])
 def on_device(request):
-    return request.param, *trained(request.param, PIECE)
+    return request.param, *trained(request.param, SEGMENT)
 
 
 @pytest.mark.parametrize("groups", [1, 2])
 def test_the_host_trains_as_the_device_does(on_device, groups):
     name, state, summaries = on_device
     opened, closed = Stage.opened, Stage.closed
-    hosted, seen = trained(name, Theatre(PIECE, groups))
+    hosted, seen = trained(name, Theatre(SEGMENT, groups))
     assert (Stage.opened - opened, Stage.closed - closed) == (groups, groups)
     for ours, theirs in zip(learners(hosted), learners(state), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
@@ -69,9 +69,9 @@ def test_the_host_trains_as_the_device_does(on_device, groups):
 def test_groups_may_be_of_unequal_size(name):
     """A group of two and one of one: each trains its members as one group of three would."""
     opened = Stage.sizes.copy()
-    apart, seen = trained(name, Theatre(PIECE, 2), members=3)
+    apart, seen = trained(name, Theatre(SEGMENT, 2), members=3)
     assert Stage.sizes[len(opened) :] == [6, 3] or Stage.sizes[len(opened) :] == [3, 6], "three actors per member"
-    together, summaries = trained(name, Theatre(PIECE, 1), members=3)
+    together, summaries = trained(name, Theatre(SEGMENT, 1), members=3)
     for ours, theirs in zip(learners(apart), learners(together), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
     for key, values in summaries.items():
@@ -96,11 +96,11 @@ from tests.training.theatre import Theatre
 
 assert jax.device_count() == 4
 hosted.MEMBERS = 4
-spread = hosted.trained("meta-pwtd", Theatre(hosted.PIECE, 4))
+spread = hosted.trained("meta-pwtd", Theatre(hosted.SEGMENT, 4))
 assert len({group.device for group in hosted.groups_of(4)}) == 4
 one = jax.local_devices()[:1]
 jax.local_devices = lambda: one
-together = hosted.trained("meta-pwtd", Theatre(hosted.PIECE, 4))
+together = hosted.trained("meta-pwtd", Theatre(hosted.SEGMENT, 4))
 for ours, theirs in zip(hosted.learners(spread[0]), hosted.learners(together[0]), strict=True):
     np.testing.assert_array_equal(ours, theirs)
 for name, values in together[1].items():
@@ -110,7 +110,7 @@ print("the same")
 
 
 def groups_of(members: int):
-    return HostedMembers([method_for("a2c")] * members, Theatre(PIECE, members), Plan()).groups
+    return HostedMembers([method_for("a2c")] * members, Theatre(SEGMENT, members), Plan()).groups
 
 
 @pytest.mark.slow
@@ -126,7 +126,7 @@ def test_groups_on_four_devices_give_the_numbers_of_one_bit_for_bit():
 
 def test_states_have_the_shapes_that_were_promised():
     """A checkpoint is read into them."""
-    env, method = Theatre(PIECE, 2), method_for("meta-pwtd")
+    env, method = Theatre(SEGMENT, 2), method_for("meta-pwtd")
     state, _ = trained("meta-pwtd", env, 3)
     like = states_like([method] * MEMBERS, [env] * MEMBERS, range(MEMBERS), Plan(updates=3))
     assert jax.tree.structure(like) == jax.tree.structure(state)
@@ -134,36 +134,36 @@ def test_states_have_the_shapes_that_were_promised():
 
 
 def test_a_training_that_goes_on_keeps_what_was_learned_and_begins_new_episodes():
-    first, seen = trained("a2c", Theatre(PIECE), 3)
+    first, seen = trained("a2c", Theatre(SEGMENT), 3)
     ended = np.asarray(first.actors.ended).sum(axis=1)
-    later, after = trained("a2c", Theatre(PIECE), 6, go_on=(3, first))
-    whole, _ = trained("a2c", PIECE, 6)
+    later, after = trained("a2c", Theatre(SEGMENT), 6, go_on=(3, first))
+    whole, _ = trained("a2c", SEGMENT, 6)
     assert after["ended_episodes"].shape == (MEMBERS, 3)
     np.testing.assert_array_equal(after["ended_episodes"][:, 0], ended)  # counting goes on
     np.testing.assert_array_equal(after["episode_return"], 1.0)
     assert (after["ended_episodes"][:, -1] > seen["ended_episodes"][:, -1]).all()
     np.testing.assert_array_equal(later.learner.value.state.steps, 6)
-    # Episodes have begun anew between the third and the fourth piece, so that others are cut in the last one.
+    # Episodes have begun anew between the third and the fourth segment, so that others are cut in the last one.
     assert not np.array_equal(np.asarray(later.trajectory.valid), np.asarray(whole.trajectory.valid))
 
 
 def test_the_first_step_of_a_training_that_goes_on_is_none_of_an_episode():
-    """Methods that look beyond a piece (A2C-RR) see there that the episode before it has ended."""
-    first, _ = trained("a2c", Theatre(PIECE), 3)
-    pieces = []
+    """Methods that look beyond a segment (A2C-RR) see there that the episode before it has ended."""
+    first, _ = trained("a2c", Theatre(SEGMENT), 3)
+    segments = []
     method = method_for("a2c")
-    with HostedMembers([method] * MEMBERS, Theatre(PIECE), Plan(updates=1)) as members:
+    with HostedMembers([method] * MEMBERS, Theatre(SEGMENT), Plan(updates=1)) as members:
         for _ in range(2):
             first, _ = members.run_chunk(stack_members([method] * MEMBERS), None, Plan(updates=1), first)
-            pieces.append(jax.device_get(first.trajectory))
-    assert not pieces[0].valid[..., 0].any() and pieces[0].valid[..., 1].all()
-    assert (pieces[0].rewards[..., 0] == 0).all()
-    assert pieces[1].valid[..., 0].all(), "only once"
+            segments.append(jax.device_get(first.trajectory))
+    assert not segments[0].valid[..., 0].any() and segments[0].valid[..., 1].all()
+    assert (segments[0].rewards[..., 0] == 0).all()
+    assert segments[1].valid[..., 0].all(), "only once"
 
 
-def test_sequences_of_a2c_rr_do_not_go_on_in_the_episodes_behind_a_stop():
-    """The chain's episodes are longer than all pieces here: without a stop, a sequence grows by seven steps a piece."""
-    env = Theatre(InPieces(make_environment("bsuite/discounting_chain"), 7))
+def test_sequences_of_a2c_rr_do_not_go_on_in_the_episodes_after_a_stop():
+    """The chain's episodes are longer than all segments: without a stop, a sequence grows by seven steps a segment."""
+    env = Theatre(InSegments(make_environment("bsuite/discounting_chain"), 7))
     settings = {"inner.episodes": 3, "prediction.steps": 50, "prediction.capacity": 6, "prediction.warm_up": 10}
     method = make_method("a2c-rr", "default", "bsuite/discounting_chain")
     methods = [replace_dotted(method, settings, "a2c-rr")] * MEMBERS
@@ -176,7 +176,7 @@ def test_sequences_of_a2c_rr_do_not_go_on_in_the_episodes_behind_a_stop():
     whole = train(methods, [env] * MEMBERS, range(MEMBERS), Plan(updates=1), 5)
     assert (recordings(whole).running == 35).all()
     later = train(methods, [env] * MEMBERS, range(MEMBERS), Plan(updates=1), 5, go_on=(3, first))
-    # The piece of before the stop was not learned from yet; then its sequence is stored, and another one has six steps.
+    # The segment before the stop was not learned from yet; then its sequence is stored, and another has six steps.
     assert (recordings(later).running == 6).all()
     assert (recordings(later).books.stored == 3).all() and (recordings(later).books.lengths[:, :3] == 28).all()
 
@@ -184,17 +184,17 @@ def test_sequences_of_a2c_rr_do_not_go_on_in_the_episodes_behind_a_stop():
 def test_a_broken_emulator_stops_everybody_and_closes_all():
     closed = Stage.closed
     with pytest.raises(RuntimeError, match="the emulator broke"):
-        trained("a2c", Theatre(PIECE, 2, fails_at=30))
+        trained("a2c", Theatre(SEGMENT, 2, fails_at=30))
     assert Stage.closed - closed == 2
 
 
 def test_resets_are_refused():
     with refused("only the online protocol"):
-        HostedMembers([method_for("a2c")], Theatre(PIECE), Plan(protocol="reset"))
+        HostedMembers([method_for("a2c")], Theatre(SEGMENT), Plan(protocol="reset"))
 
 
 def test_time_is_accounted_for():
-    env, methods, plan = Theatre(PIECE, 2), [method_for("a2c")] * MEMBERS, Plan(updates=2)
+    env, methods, plan = Theatre(SEGMENT, 2), [method_for("a2c")] * MEMBERS, Plan(updates=2)
     with HostedMembers(methods, env, plan) as members:
         stacked = stack_members(methods)
         state = members.start_members(stacked, env, plan, member_keys(range(MEMBERS)))
@@ -208,6 +208,6 @@ def test_time_is_accounted_for():
 
 
 def test_stepping_one_on_the_device_is_refused():
-    env = Theatre(PIECE)
+    env = Theatre(SEGMENT)
     with pytest.raises(Exception, match="stepped in pools by `train`"):
         jax.block_until_ready(env.reset(jax.random.key(0)))

@@ -86,7 +86,7 @@ def three_updates():
 
 
 class TestOnline:
-    """In float64: behind a fresh Adam the first metagradient is small, and Adam would scale up its rounding."""
+    """In float64: after a fresh Adam the first metagradient is small, and Adam would scale up its rounding."""
 
     plan = Plan(updates=3)
     method = make_method(
@@ -95,22 +95,24 @@ class TestOnline:
         outer=OuterLoop(learning_rate=0.1, initial_scale=1.0),
     )
 
-    def test_learn_then_collect_then_judge(self, three_updates, x64):
-        """The same three updates without scan and vmap: η is judged by the batch that follows the update."""
+    def test_learn_then_collect_then_evaluate(self, three_updates, x64):
+        """The same three updates without scan and vmap: η is evaluated by the batch that follows the update."""
         before, after, summaries = three_updates
         env, state = DagConfig(depth=4).build(), only_member(before)
         learner, trajectory, key = state.learner, state.trajectory, state.key
         collect = jax.jit(lambda learner, key: collect_episodes(self.method, learner, env, key))
         metagradient = jax.jit(lambda *a: explicit_one_step(self.method.problem(), *a).gradient)
-        learn, judge = jax.jit(self.method.learn), jax.jit(self.method.outer_data)
+        learn, evaluate = jax.jit(self.method.learn), jax.jit(self.method.outer_data)
         improve, returns = jax.jit(self.method.improve_weights), []
         for _ in range(3):
             key, rollout_key = jax.random.split(key)
             returns.append(float(trajectory.rewards.sum()) / 4)
             learner, kept = learn(learner, trajectory)
             trajectory = collect(learner, rollout_key)
-            judged = judge(learner, trajectory)
-            gradient = metagradient(learner.weights.parameters, kept.policy.parameters, kept.policy.state, kept, judged)
+            evaluated = evaluate(learner, trajectory)
+            gradient = metagradient(
+                learner.weights.parameters, kept.policy.parameters, kept.policy.state, kept, evaluated
+            )
             learner = improve(learner, gradient)
         np.testing.assert_allclose(summaries["episode_return"][0], returns, rtol=1e-5, atol=1e-6)
         assert_close(only_member(after.learner), learner)
@@ -166,7 +168,7 @@ class TestReset:
         state = jax.jit(lambda key: start(method, env, self.plan, key))(jax.random.key(2))
         weights = state.learner.weights.parameters
         _, summary = reset_iteration(method, env, self.plan, state)
-        judge, learn = jax.jit(method.outer_data), jax.jit(method.learn)
+        evaluate, learn = jax.jit(method.outer_data), jax.jit(method.learn)
 
         # Live through the same reset in plain Python, and keep what was lived.
         init_key, inner_key, _ = jax.random.split(state.key, 3)
@@ -176,22 +178,22 @@ class TestReset:
         learner, inner_batches, outer_batches = fresh, [], []
         for key in jax.random.split(inner_key, self.K + 1):
             batch = collect(learner, key)
-            outer_batches.append(judge(learner, batch))
+            outer_batches.append(evaluate(learner, batch))
             learner, kept = learn(learner, batch)
             inner_batches.append(kept)
 
-        # J(η): replay the K updates on these batches, judge θ_1 … θ_K by the batches that they collected.
+        # J(η): replay the K updates on these batches, evaluate θ_1 … θ_K by the batches that they collected.
         problem = method.problem()
 
         @jax.jit
         def objective(eta):
             theta, optimiser_state, total = fresh.policy.parameters, fresh.policy.state, 0.0
-            for kept, judged in zip(inner_batches[:-1], outer_batches[1:], strict=True):
+            for kept, evaluated in zip(inner_batches[:-1], outer_batches[1:], strict=True):
                 psi = problem.advantages(eta, kept, None)
                 slope = jax.grad(problem.inner_loss)(theta, kept, psi)
                 step, optimiser_state = problem.optimiser.update(slope, optimiser_state)
                 theta = apply_updates(theta, step)
-                total += problem.outer_loss(theta, judged)
+                total += problem.outer_loss(theta, evaluated)
             return total
 
         checked = check_metagradient(objective, weights, gradient=gradients[0])

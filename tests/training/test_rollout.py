@@ -22,7 +22,7 @@ EPISODES = 5000
 rng = np.random.default_rng(0)
 logits = rng.normal(size=(10, 2)).astype(np.float32)
 logits[3:, 1] = 50.0
-"""Behind the choices of the DAG and the morning of the umbrella, the policy would love to take an illegal action."""
+"""After the choices of the DAG and the morning of the umbrella, the policy would love to take an illegal action."""
 
 
 def collect(env, key=0, episodes=EPISODES):

@@ -72,8 +72,8 @@ class TestChunks:
             10,
             on_chunk=lambda c: curves.append(c.summaries),
         )
-        pieces = np.concatenate([chunk.summaries["episode_return"] for chunk in chunks], axis=1)
-        np.testing.assert_allclose(curves[0]["episode_return"], pieces, rtol=1e-6)
+        segments = np.concatenate([chunk.summaries["episode_return"] for chunk in chunks], axis=1)
+        np.testing.assert_allclose(curves[0]["episode_return"], segments, rtol=1e-6)
         for a, b in zip(jax.tree.leaves(whole.learner), jax.tree.leaves(state.learner), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 

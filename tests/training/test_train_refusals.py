@@ -19,17 +19,17 @@ def test_a_chunk_without_updates_is_refused() -> None:
         train([make_method("a2c")], [ENV], [0], Plan(updates=0), 5)
 
 
-class InPieces:
+class InSegments:
     """An environment whose rollouts do not hold whole episodes."""
 
-    spec = dataclasses.replace(ENV.spec, name="pieces", whole_episodes=False)
+    spec = dataclasses.replace(ENV.spec, name="segments", whole_episodes=False)
 
 
 @pytest.mark.parametrize("name", ["h-pwr", "meta-pwr"])
 def test_a_method_that_needs_whole_episodes_is_refused_with_the_reason(name: str) -> None:
-    reason = rf"^{name} needs whole episodes, but rollouts of pieces are pieces.*behind a cut"
+    reason = rf"^{name} needs whole episodes, but rollouts of segments are segments.*after a cut"
     with pytest.raises(PaircreditError, match=reason):
-        train([make_method(name)], [InPieces()], [0], Plan(updates=1), 1)
+        train([make_method(name)], [InSegments()], [0], Plan(updates=1), 1)
 
 
 def test_an_unknown_protocol_is_refused(users_view: None) -> None:

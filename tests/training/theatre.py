@@ -15,30 +15,30 @@ from paircredit.envs.hosted import Hosted
 class Theatre(Hosted):
     """Any environment without chance, in pools; `fails_at` breaks a pool at a step."""
 
-    piece: Any
+    segment: Any
     most_groups: int = eqx.field(static=True, default=1)
     fails_at: int = eqx.field(static=True, default=-1)
     in_graph: bool = eqx.field(static=True, default=False)
 
     @property
     def spec(self):
-        return self.piece.spec
+        return self.segment.spec
 
     def groups(self, members):
         return self.most_groups
 
     def open(self, seeds, turns=None):
-        return Stage(self.piece.env, seeds, self.fails_at)
+        return Stage(self.segment.env, seeds, self.fails_at)
 
     def raw(self):
-        return jax.eval_shape(self.piece.env.reset, jax.random.key(0))[1]
+        return jax.eval_shape(self.segment.env.reset, jax.random.key(0))[1]
 
     def read(self, state, raw):
         return jnp.zeros((), dtype=bool), raw
 
 
 class Stage:
-    """Copies of the environment; the step behind an end starts another episode."""
+    """Copies of the environment; the step after an end starts another episode."""
 
     sizes: ClassVar[list[int]] = []
     opened: int = 0

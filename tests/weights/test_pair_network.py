@@ -103,11 +103,11 @@ class TestWhatItSees:
         np.testing.assert_array_equal(weights_of(network, without), weights_of(network, seen))
         assert network.column.weight.shape == (5, 8) and built(sees_signal=True).column.weight.shape == (6, 8)
 
-    def test_what_lies_behind_the_end_of_an_episode_does_not_matter(self):
+    def test_what_lies_after_the_end_of_an_episode_does_not_matter(self):
         """An episode of 4 steps has features[0] … features[4]."""
         network, seen = built(sees_signal=True), episode(valid=4)
-        behind = dataclasses.replace(seen, features=seen.features.at[5:].set(7.0), signal=seen.signal.at[4:].set(0.9))
-        one, two = np.asarray(weights_of(network, seen)), np.asarray(weights_of(network, behind))
+        after = dataclasses.replace(seen, features=seen.features.at[5:].set(7.0), signal=seen.signal.at[4:].set(0.9))
+        one, two = np.asarray(weights_of(network, seen)), np.asarray(weights_of(network, after))
         np.testing.assert_array_equal(one[:4, :4], two[:4, :4])
         whole = np.asarray(weights_of(network, episode()))
         assert (one[:4, :4][np.triu_indices(4)] != whole[:4, :4][np.triu_indices(4)]).all(), (

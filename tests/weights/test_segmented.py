@@ -1,4 +1,4 @@
-"""Pieces of a stream of episodes: pair weights as if every episode had been given by itself, and credit by hand."""
+"""Segments of a stream of episodes: pair weights as if every episode had been given by itself, and credit by hand."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from paircredit.weights.pairs import PairParameters, dense_pair_logits, tiled_pa
 
 STEPS, CHANNELS = 9, 3
 ENDS = np.array([0, 0, 1, 0, 0, 1, 0, 0, 1], dtype=bool)
-"""A game over after step 2 (step 3 starts again), a life lost after step 5, and the end of the piece."""
+"""A game over after step 2 (step 3 starts again), a life lost after step 5, and the end of the segment."""
 VALID = np.arange(STEPS) != 3
-PIECES = ((0, 3), (4, 6), (6, 9))
+SEGMENTS = ((0, 3), (4, 6), (6, 9))
 
 
 def problem(seed: int = 0) -> PairParameters:
@@ -27,15 +27,15 @@ def problem(seed: int = 0) -> PairParameters:
     return PairParameters(*(jnp.asarray(1 + 0.5 * rng.normal(size=size), dtype=float) for size in sizes))
 
 
-def piece_of(p: PairParameters, begin: int, end: int) -> PairParameters:
+def segment_of(p: PairParameters, begin: int, end: int) -> PairParameters:
     return PairParameters(p.rows[begin:end], p.columns[begin:end], p.lags[: end - begin], p.scale, p.shift, p.out)
 
 
 def apart(p: PairParameters) -> jax.Array:
-    """The pieces one by one, put where they lie in the whole."""
+    """The segments one by one, put where they lie in the whole."""
     z = jnp.zeros((STEPS, STEPS), dtype=float)
-    for begin, end in PIECES:
-        own = dense_pair_logits(piece_of(p, begin, end), jnp.ones((end - begin,), dtype=bool))
+    for begin, end in SEGMENTS:
+        own = dense_pair_logits(segment_of(p, begin, end), jnp.ones((end - begin,), dtype=bool))
         z = z.at[begin:end, begin:end].set(own)
     return z
 
@@ -48,7 +48,7 @@ def test_episodes_are_numbered_by_the_ends_before_them():
     assert episode_numbers(jnp.asarray(ENDS)).tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
 
-def test_a_piece_with_two_ends_is_three_pieces(x64):
+def test_a_segment_with_two_ends_is_three_segments(x64):
     received = np.random.default_rng(1).normal(size=(STEPS, STEPS))
     for function in (apart, together):
         logits, pull = jax.vjp(jax.jit(function), problem())
@@ -80,7 +80,7 @@ def test_the_network_weighs_every_episode_by_itself(x64):
     signal = jnp.asarray(rng.normal(size=STEPS))
     numbers = episode_numbers(jnp.asarray(ENDS))
     found = network(PairInputs(None, features, signal, jnp.asarray(VALID), numbers))
-    for begin, end in PIECES:
+    for begin, end in SEGMENTS:
         count = end - begin
         shifted = PairInputs(
             None, jnp.roll(features, -begin, axis=0), jnp.roll(signal, -begin), jnp.arange(STEPS) < count
@@ -95,7 +95,7 @@ class TestCreditByHand:
     REWARDS = (1.0, 2.0, 0.0, 4.0)
     VALUES = (10.0, 20.0, 30.0, 40.0, 50.0)
 
-    def piece(self, terminated: int | None, truncated: tuple[int, ...], starts_again: bool) -> Trajectory:
+    def segment(self, terminated: int | None, truncated: tuple[int, ...], starts_again: bool) -> Trajectory:
         steps = np.arange(4)
         ends = np.isin(steps, [terminated, *truncated])
         return Trajectory(
@@ -120,22 +120,22 @@ class TestCreditByHand:
 
     @pytest.mark.parametrize("terminated, truncated, starts_again, errors", CASES)
     def test_td_errors_and_advantages(self, terminated, truncated, starts_again, errors):
-        piece, inner = self.piece(terminated, truncated, starts_again), InnerLoop(discount=0.5)
-        values, discounts = jnp.asarray(self.VALUES), inner.discounts(piece)[0]
-        found = td_errors(piece.rewards[0], values, discounts, piece.valid[0])
+        segment, inner = self.segment(terminated, truncated, starts_again), InnerLoop(discount=0.5)
+        values, discounts = jnp.asarray(self.VALUES), inner.discounts(segment)[0]
+        found = td_errors(segment.rewards[0], values, discounts, segment.valid[0])
         np.testing.assert_allclose(found, errors)
-        advantages = lambda_advantages(piece.rewards[0], values, discounts, 0.5, piece.valid[0])
+        advantages = lambda_advantages(segment.rewards[0], values, discounts, 0.5, segment.valid[0])
         later = errors[2] + 0.25 * errors[3] if not starts_again else 0.0
         np.testing.assert_allclose(advantages, [errors[0] + 0.25 * errors[1], errors[1], later, errors[3]])
 
     @pytest.mark.parametrize("terminated, truncated, starts_again, errors", CASES)
     def test_weighted_sums_and_value_targets_stay_within_an_episode(self, terminated, truncated, starts_again, errors):
-        piece, inner = self.piece(terminated, truncated, starts_again), InnerLoop(discount=0.5)
-        sums = pairwise_sum(jnp.ones((4, 4)), jnp.asarray(errors, dtype=float), piece.valid[0], piece.episode[0])
-        behind = 0.0 if starts_again else errors[2] + errors[3]
-        np.testing.assert_allclose(sums, [errors[0] + errors[1], errors[1], behind, errors[3]])
+        segment, inner = self.segment(terminated, truncated, starts_again), InnerLoop(discount=0.5)
+        sums = pairwise_sum(jnp.ones((4, 4)), jnp.asarray(errors, dtype=float), segment.valid[0], segment.episode[0])
+        after = 0.0 if starts_again else errors[2] + errors[3]
+        np.testing.assert_allclose(sums, [errors[0] + errors[1], errors[1], after, errors[3]])
         after = 0.0 if terminated is not None else 0.5 * 30
         last = 4 + 0.5 * 50
-        targets = inner.regular_returns(jnp.asarray([self.VALUES]), piece)[0]
+        targets = inner.regular_returns(jnp.asarray([self.VALUES]), segment)[0]
         third = 0.0 if starts_again else 0.5 * last
         np.testing.assert_allclose(targets, [1 + 0.5 * (2 + after), 2 + after, third, last])

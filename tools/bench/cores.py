@@ -20,7 +20,7 @@ class Work:
         all: seconds on a core of this process, threads that have ended included.
         own: threads of this process.
         seconds: by thread, on a core.
-        kinds: by thread, what it is: `emulators`, which stand back behind all others, or its name.
+        kinds: by thread, what it is: `emulators`, which stand back after all others, or its name.
     """
 
     at: float

@@ -38,7 +38,7 @@ def bench_hosted(specs: Iterable[BenchSpec]) -> Iterator[dict[str, Any]]:
         pool, which is what a vector of environments does by itself, and of them alone in the groups' pools; the shares
         of the first in the others. How busy the device is, by what its programs take when nothing else runs (None on a
         CPU, whose cores the emulators use as well). What the groups' threads did: wait for emulators and their turn,
-        for actions, or for groups that are behind, hand programs over, and for how much of all that they had a core;
+        for actions, or for groups that are after, hand programs over, and for how much of all that they had a core;
         where they neither wait nor have a core, they wait for each other or for a core. How long groups have waited at
         the ends of chunks until all were done, as a share of all. And how many cores the emulators and all other
         threads had.

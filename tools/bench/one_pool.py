@@ -49,7 +49,7 @@ class OnePool:
         )
 
     def play(self, steps: int) -> None:
-        """So many steps of all copies with random actions, as fast as it goes; with 0, wait until they are there."""
+        """This many steps of all copies with random actions, as fast as it goes; with 0, wait until they are there."""
         assert self.process.stdin is not None and self.process.stdout is not None
         with contextlib.suppress(BrokenPipeError):  # then there is no answer, either
             print(steps, file=self.process.stdin, flush=True)

@@ -29,7 +29,7 @@ from paircredit.training.loop import Plan, chunk, learns_weights, start_members
 from paircredit.training.members import member_keys, stack_members
 from paircredit.training.memory import enough_memory, refuse_batches_too_large, refuse_learners_too_large
 from paircredit.training.rollout import collect
-from paircredit.training.train import refuse_pieces
+from paircredit.training.train import refuse_segments
 from paircredit.types import Trajectory
 from tools.bench.measure import Measurement, compile_all, compile_program, measure
 from tools.bench.profile import Profile, Share, one_by_one, profile
@@ -90,7 +90,7 @@ def refuse_what_cannot_be_timed(spec: BenchSpec) -> tuple[Any, Any]:
         raise PaircreditError("Members, updates and repeats must be at least 1.")
     env: Any = make_environment(spec.env, **{**preset_environment(spec.preset, spec.env), **spec.env_settings})
     method: Any = replace_dotted(make_method(spec.method, spec.preset, spec.env), spec.method_settings, spec.method)
-    refuse_pieces([method], [env], "online")
+    refuse_segments([method], [env], "online")
     refuse_batches_too_large([method] * spec.members, env)
     with enough_memory(spec.members, method.episodes, env.spec.horizon):
         jax.eval_shape(lambda key: method.init(key, env), jax.random.key(0))

@@ -4,7 +4,7 @@
 
 Environments only: no network; random actions, and keys of generators, are made beforehand. Ours are whole episodes,
 each begun with `reset` and random numbers of its own, which count; every observation and reward is summed up, so that
-none can be optimised away. Steps behind the end of an episode do not count, so that cartpole, where random play would
+none can be optimised away. Steps after the end of an episode do not count, so that cartpole, where random play would
 soon be at the end, is balanced by a rule. The environments are spread over `--devices` parts of the processor. The real
 package is played in a plain Python loop on one core; its rate does not depend on how many environments there are.
 gymnax, where it is installed, steps as many environments over the same devices, and resets itself.

@@ -3,7 +3,7 @@
     python -m tools.benchmarks.emulator_turns [--groups 4] [--emulators 16] [--hold 0.5] [--act 1]
         [--learn 4] [--json FILE]
 
-Every group steps its pool, then holds Python's lock for so many milliseconds, as one does that hands programs to a
+Every group steps its pool, then holds Python's lock for this many milliseconds, as one does that hands programs to a
 device, and waits until the device, which works for one group at a time, has acted; after every twentieth step it learns
 as well. Steps a second: of all emulators in one pool, which is what a vector of them does by itself; and of the groups'
 pools, for every number of them that may step at a time, once in threads of this process and once in processes of their
@@ -36,7 +36,7 @@ from paircredit.runs.provenance import provenance
 
 WARM_UP = 0.3
 """Seconds that do not count."""
-PIECE = 20
+SEGMENT = 20
 """Steps between two updates."""
 _HOLDING = ctypes.PyDLL(None)
 """The C library, called without letting go of Python's lock."""
@@ -48,8 +48,8 @@ class Pretended:
 
     Attributes:
         hold: handing a program over, with Python's lock.
-        act: of the device, behind every step.
-        learn: of the device, behind every twentieth.
+        act: of the device, after every step.
+        learn: of the device, after every twentieth.
     """
 
     hold: float
@@ -74,7 +74,7 @@ def rehearse(
                 pool.send(actions)
                 pool.receive()
             if pretended:
-                learns = step % PIECE == 0
+                learns = step % SEGMENT == 0
                 _HOLDING.usleep(round(1e6 * pretended.hold))
                 device.submit(time.sleep, pretended.act + learns * pretended.learn).result()
             counted += now >= begin

@@ -3,7 +3,7 @@
     python -m tools.benchmarks.minatar_envs [--environments 1024] [--steps 200] [--repeats 3]
         [--games GAME ...] [--json FILE]
 
-Environments only: no network. Whoever is at the end of an episode starts again in the next step, as rollouts of pieces
+Environments only: no network. Whoever is at the end of an episode starts again in the next step, as segments
 do; these steps do not count. Random numbers count, those of actions included. Every picture and reward is summed up, so
 that none can be optimised away. The best of the repeats counts: on a shared machine all others measure the neighbours.
 """
@@ -29,7 +29,7 @@ from paircredit.runs.provenance import provenance
 
 
 def ours(game: str, count: int, steps: int, repeats: int) -> float:
-    """Steps a second of so many games side by side."""
+    """Steps a second of this many games side by side."""
     env = make_environment(f"minatar/{game}")
 
     def step(before: tuple, given: tuple) -> tuple[tuple, Any]:

@@ -556,7 +556,7 @@ def compare(peer_rows: list[dict], our_rows: list[dict]) -> None:
             for row in peer_rows
             if row["method"] == ours["method"] and row["device"] == ours["device"] and not row["small"]
         ]
-        whole, alone = "not measured with so many seeds", "not measured"
+        whole, alone = "not measured with this many seeds", "not measured"
         same_seeds = [row for row in candidates if row["seeds"] == ours["members"]]
         if same_seeds:  # where compiled and not, the faster one
             peer = min(row["seconds_per_update_all"] for row in same_seeds)
@@ -598,7 +598,7 @@ def check_metagradient(seed: int = 0) -> float:
         learner.update(rollout(env, learner.policy, device, dtype))
     inner, outer = (rollout(env, learner.policy, device, dtype) for _ in range(2))
     inner = inner._replace(rewards=torch.randn(inner.rewards.shape, dtype=dtype))  # real ones may all be 0
-    judged = standardise(torch.randn(outer.rewards.shape, dtype=dtype))
+    evaluated = standardise(torch.randn(outer.rewards.shape, dtype=dtype))
     maps, has_key = inner.maps.flatten(0, 1), inner.has_key.flatten()
     with torch.no_grad():
         features = learner.value(maps, has_key)[1].view(*inner.has_key.shape, -1)
@@ -612,7 +612,7 @@ def check_metagradient(seed: int = 0) -> float:
     learner.updated = None  # no outer step, which would move η
     learner.update(inner)
     parameters = [*learner.weights.parameters()]
-    gradient = torch.autograd.grad(learner.outer_loss(learner.updated, outer, judged), parameters)
+    gradient = torch.autograd.grad(learner.outer_loss(learner.updated, outer, evaluated), parameters)
 
     learner.policy.load_state_dict(policy)
     learner.second_moments, learner.steps = moments, steps
@@ -620,7 +620,7 @@ def check_metagradient(seed: int = 0) -> float:
 
     def objective() -> float:
         advantages = (raw_advantages().detach() - fixed.mean()) / (fixed.std(unbiased=False) + 1e-8)
-        return learner.outer_loss(learner.inner_step(inner, advantages)[0], outer, judged).item()
+        return learner.outer_loss(learner.inner_step(inner, advantages)[0], outer, evaluated).item()
 
     def difference(parameter: Tensor, index: int, nudge: float = 1e-5) -> float:
         entry, ends = parameter.data.view(-1), []

@@ -25,7 +25,7 @@ _LISTS = ("Missing from ", "Perhaps you meant")
 
 
 def parse_options(options: Any, words: Sequence[str], prog: str, default: Any = None) -> Any:
-    """Options of a dataclass from the words behind a command.
+    """Options of a dataclass from the words after a command.
 
     Args:
         options: the dataclass.

@@ -39,7 +39,7 @@ class ResumeOptions:
 def reproduce(words: list[str]) -> int:
     """`paircredit reproduce`."""
     if sum(word.split("=")[0] == "--only" for word in words) > 1:
-        raise PaircreditError("--only is given more than once; give all names and patterns behind one: --only A B.")
+        raise PaircreditError("--only is given more than once; give all names and patterns after one: --only A B.")
     options = parse_options(ReproduceOptions, words, "paircredit reproduce")
     from paircredit.console import ProgressBars
     from paircredit.experiments import reproduce as make_runs

@@ -26,7 +26,7 @@ from paircredit.errors import PaircreditError
 from paircredit.types import TimeStep
 
 ROUNDS = 4
-"""An episode that is needed is stepped before others have been begun twice; so many times are waited for."""
+"""An episode that is needed is stepped before others have been begun twice; this many times are waited for."""
 MakeEnvironment = Callable[[int], Any]
 """From a seed to an environment with the methods of `dm_env.Environment`."""
 
@@ -195,9 +195,9 @@ class _Episodes:
         return observation, reward, terminated, not terminated and (last or time >= self.horizon)
 
     def forget_unused(self, most: int) -> None:
-        """Let go of the oldest episodes that were begun and never stepped, but for so many.
+        """Let go of the oldest episodes that were begun and never stepped, but for this many.
 
-        Where rollouts are pieces, an episode is begun for every actor and step, and few of them are needed. One that is
+        With segments an episode is begun for every actor and step, and few of them are needed. One that is
         needed after all, because another device was faster, is begun again: it depends on its seed alone.
         """
         unused = [seed for seed, episode in self.running.items() if episode.time == 0]

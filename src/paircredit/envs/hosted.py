@@ -1,6 +1,6 @@
 """Environments that live on the host: emulators in threads of their own, stepped many at a time.
 
-Such an environment is no pure function. It opens *pools*: so many copies that are all stepped together and start again
+Such an environment is no pure function. It opens *pools*: copies that are all stepped together and start again
 by themselves, in the step that follows an end. Training then drives pools and compiled programs side by side
 (`training/hosted/`); to methods a rollout looks as all others do.
 """

@@ -74,7 +74,7 @@ class EnvSpec:
         num_actions: the number of actions A.
         observation: the kind of observation.
         horizon: no episode is longer than this many steps; rollouts of whole episodes are padded to it.
-        whole_episodes: rollouts hold whole episodes; where they hold pieces of episodes, methods that need whole ones
+        whole_episodes: rollouts hold whole episodes; where they hold segments of episodes, methods that need whole ones
             are refused.
         frames_per_step: frames per step where training is measured in frames (Atari repeats every action).
     """

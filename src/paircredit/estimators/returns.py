@@ -71,7 +71,7 @@ def lambda_advantages(
         rewards: `rewards[k]` is R_{k+1}.
         values: T+1 values.
         discounts: γ, or one discount per step (0 where the episode terminated).
-        lambda_: λ, or one per step: `lambda_[k]` belongs to S_{k+1} and weighs everything behind it.
+        lambda_: λ, or one per step: `lambda_[k]` belongs to S_{k+1} and weighs everything after it.
         valid: padding mask; padded steps give 0.
     """
     errors = td_errors(rewards, values, discounts, valid)

@@ -126,7 +126,7 @@ def weight_tables(methods: Sequence[Any], state: LoopState) -> np.ndarray:
 
 
 def may_be_kept(methods: Sequence[Any], state: LoopState, snapshots: int) -> bool:
-    """Whether so many snapshots of the tables are small enough to be kept."""
+    """Whether this many snapshots of the tables are small enough to be kept."""
     if not has_tables(methods, state):
         return False
     weights = state.learner.weights.parameters

@@ -30,7 +30,7 @@ from paircredit.settings import fields_of, values_of, with_values
 from paircredit.training import Chunk, LoopState, Plan, even_chunks, learns_weights, stack_members, states_like, train
 from paircredit.training.members import refuse_seeds
 from paircredit.training.memory import enough_memory, refuse_batches_too_large, refuse_learners_too_large
-from paircredit.training.train import refuse_pieces
+from paircredit.training.train import refuse_segments
 from paircredit.weights import FixedTable, MatrixWeights, SigmoidTable, handcrafted_weights
 
 LARGEST_CHUNK, LARGEST_CHUNK_OF_PICTURES = 250, 50
@@ -59,7 +59,7 @@ def run_training(
         spec: what to train.
         folder: the experiment's folder; the run gets a folder of its own in it, and finds earlier runs there.
         progress: is told about every chunk.
-        checkpoint_seconds: at least so many between two checkpoints; 0 for one after every chunk.
+        checkpoint_seconds: at least this many between two checkpoints; 0 for one after every chunk.
     """
     method = resolve_method(spec.method, spec.preset, spec.env, spec.method_settings)
     members = _members(spec, folder)
@@ -178,7 +178,7 @@ def table_size(spec: EnvSpec) -> int:
 def _members(spec: TrainingSpec, folder: Path) -> list[Member]:
     members = []
     for variant in resolve(spec):
-        refuse_pieces([variant.method], [variant.env], spec.protocol)
+        refuse_segments([variant.method], [variant.env], spec.protocol)
         members += _members_of_variant(spec, variant, folder)
     if not members:
         raise PaircreditError(f"The run {spec.name} has no seeds, so there is nobody to train.")
@@ -244,7 +244,7 @@ def _start_weights(members: list[Member], method: Method, spec: TrainingSpec) ->
 
 
 def _rows(chunk: Chunk, members: list[Member], stride: int, per_update: int, spec: EnvSpec) -> list[dict[str, Any]]:
-    """A row per member and stride; where rollouts are pieces, nobody knows the number of episodes beforehand."""
+    """A row per member and stride; where rollouts are segments, nobody knows the number of episodes beforehand."""
     count = next(iter(chunk.summaries.values())).shape[1]
     rows = []
     for begin, end in itertools.pairwise(row_edges(chunk.first_update, count, stride, per_update)):

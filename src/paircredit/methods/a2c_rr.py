@@ -91,8 +91,8 @@ class A2CRR(eqx.Module):
         in_segments = not env.spec.whole_episodes
         if in_segments and self.compensation not in STREAM_COMPENSATIONS:
             raise PaircreditError(
-                f"compensation is {self.compensation!r}, but rollouts of {env.spec.name} are pieces of episodes, whose "
-                "earlier steps are learned from before the error of the last prediction is known; take "
+                f"compensation is {self.compensation!r}, but rollouts of {env.spec.name} are segments of episodes, "
+                "whose earlier steps are learned from before the error of the last prediction is known; take "
                 f"{' or '.join(repr(name) for name in STREAM_COMPENSATIONS)}."
             )
         value_key, predictor_key = jax.random.fold_in(key, 2), jax.random.fold_in(key, 3)

@@ -1,4 +1,4 @@
-"""The one actor-critic: a credit rule moves the policy, returns move the values, the next batch judges the weights.
+"""The one actor-critic: a credit rule moves the policy, returns move the values, the next batch evaluates the weights.
 
 All that the methods of the paper share is written here once. What moves the policy is what the metagradient
 differentiates, by construction: `learn` takes its step with the advantages, the loss and the optimiser of `problem`.

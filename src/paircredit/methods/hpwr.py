@@ -38,5 +38,5 @@ class HPWR(eqx.Module):
         return FixedTable(self.table) if tabular else FixedPairs(self.table)
 
     def credit(self, weights: PairWeights, experience: Experience) -> Credit:
-        """As in Meta-PWR, but there is no regular return and nothing judges the weights."""
+        """As in Meta-PWR, but there is no regular return and nothing evaluates the weights."""
         return weighted_rewards(weights, experience)

@@ -222,7 +222,7 @@ class OuterLoop(eqx.Module):
     )
     lambda_: float = setting(
         1.0,
-        "λ of the regular advantage that judges the weights",
+        "λ of the regular advantage that evaluates the weights",
         "the paper does not say; see docs/methods/choices.md#outer-λ",
         at_least=0,
         at_most=1,
@@ -234,7 +234,7 @@ class OuterLoop(eqx.Module):
 
     @property
     def optimiser(self) -> Optimiser:
-        """Adam behind a clip of the global norm."""
+        """Adam after a clip of the global norm."""
         return adam(self.learning_rate, b2=self.second_moment_decay, eps=self.epsilon, clip_norm=self.clip_norm)
 
     def trained_weights(self, weights: PyTree) -> Trained:

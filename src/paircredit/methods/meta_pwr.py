@@ -15,7 +15,7 @@ from paircredit.weights import PairWeights, weights_for
 if TYPE_CHECKING:
     from paircredit.methods.agent import ActorCritic
 
-TO_THE_END = "its weights reach to the end of the episode and nothing stands in for rewards behind a cut"
+TO_THE_END = "its weights reach to the end of the episode and nothing stands in for rewards after a cut"
 
 
 class MetaPWR(eqx.Module):
@@ -28,7 +28,7 @@ class MetaPWR(eqx.Module):
         return weights_for(key, env.spec, agent.network, agent.weight_scale, sees_signal=False)
 
     def credit(self, weights: PairWeights, experience: Experience) -> Credit:
-        """`value` predicts the regular return and judges the weights; `weighted_value` is the baseline."""
+        """`value` predicts the regular return and evaluates the weights; `weighted_value` is the baseline."""
         return weighted_rewards(weights, experience)
 
 

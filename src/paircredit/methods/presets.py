@@ -31,7 +31,7 @@ class Layer:
     on: tuple[Layer, ...] = ()
 
     def said(self) -> Iterator[tuple[str, str, Any]]:
-        """(layer, setting, value) for everything that is said, what counts more behind what counts less."""
+        """(layer, setting, value) for everything that is said, what counts more after what counts less."""
         for below in self.on:
             yield from below.said()
         for name, value in self.settings.items():

@@ -69,7 +69,7 @@ class Recordings(eqx.Module):
     """The running sequences of B actors and the last N complete ones.
 
     Attributes:
-        frames: what is seen of S_t, in N + B slots of so many steps.
+        frames: what is seen of S_t, in N + B slots of this many steps.
         actions: A_t, in the same slots.
         running: steps of the running sequences.
         books: which slot is whose.
@@ -82,7 +82,7 @@ class Recordings(eqx.Module):
 
     @classmethod
     def empty(cls, frame: PyTree, actors: int, capacity: int, steps: int) -> Recordings:
-        """Room for so many complete sequences of so many steps, beside the running ones.
+        """Room for this many complete sequences of this many steps, beside the running ones.
 
         Args:
             frame: the shape and type of what is kept of an observation.
@@ -114,10 +114,10 @@ class Recordings(eqx.Module):
         return self.books.stored
 
     def marks(self, trajectory: Trajectory) -> SequenceMarks:
-        """Where the sequences of the next piece of every actor start and end.
+        """Where the sequences of the next segment of every actor start and end.
 
-        The last step of a piece is truncated also where the episode goes on. One that was indeed cut there is closed
-        with the next piece, which begins with a step that is not valid.
+        The last step of a segment is truncated also where the episode goes on. One that was indeed cut there is closed
+        with the next segment, which begins with a step that is not valid.
         """
         last = jnp.arange(trajectory.valid.shape[1]) == trajectory.valid.shape[1] - 1
         ends = trajectory.terminated | (trajectory.truncated & ~last)
@@ -131,7 +131,7 @@ class Recordings(eqx.Module):
         valid: Bool[Array, "B T"],
         marks: SequenceMarks,
     ) -> tuple[Recordings, Float[Array, ""]]:
-        """With the next piece of every actor; any number of sequences may end in it.
+        """With the next segment of every actor; any number of sequences may end in it.
 
         Args:
             frames: what is to be kept of S_0 … S_{T−1}.
@@ -161,7 +161,7 @@ class Recordings(eqx.Module):
         by_step = (jnp.arange(count, dtype=jnp.int32), paid.T, marks.closes.T, lengths.T)
         (books, taken), (places, returns) = jax.lax.scan(step, start, by_step)
 
-        # A slot that was stored and taken again within the piece holds what was written to it after that. What is not
+        # A slot that was stored and taken again within the segment holds what was written to it after that. What is not
         # to be written goes to slots that do not exist, each to another one: no two writes meet.
         places = places.T
         kept = valid & (jnp.arange(count, dtype=jnp.int32) > taken[places])

@@ -50,7 +50,7 @@ class Replay(eqx.Module):
 
     @classmethod
     def empty(cls, env: Environment, capacity: int) -> Replay:
-        """Room for so many episodes of an environment."""
+        """Room for this many episodes of an environment."""
         steps = env.spec.horizon
         observation = jax.eval_shape(env.reset, jax.random.key(0))[1].observation
         return cls(

@@ -24,8 +24,8 @@ from paircredit.types import PyTree, Trajectory
 Scaling = Literal["none", "largest", "ten"]
 SCALED_RETURN = 10.0
 """What the largest return becomes where returns are scaled (paper, Atari appendix)."""
-JUDGED = 40
-"""The quality is that of so many episodes, the last that were learned from (paper, Atari appendix)."""
+RECENT = 40
+"""The quality is that of this many episodes, the last that were learned from (paper, Atari appendix)."""
 
 
 class PredictionState(eqx.Module):
@@ -60,7 +60,7 @@ class ReturnPrediction(eqx.Module):
     )
     batch_size: int = setting(8, "Episodes per step, drawn uniformly", "paper, KtD appendix", at_least=1)
     capacity: int = setting(128, "Episodes that are kept, the last ones", "paper, KtD appendix")
-    warm_up: int = setting(0, "No step before so many episodes were seen", "paper: 32 on Atari", at_least=0)
+    warm_up: int = setting(0, "No step before this many episodes were seen", "paper: 32 on Atari", at_least=0)
     width: int = setting(512, "Units of the dense layer below the cell", "paper, KtD appendix", at_least=1)
     cells: int = setting(64, "Width of the cell", "paper, KtD appendix", at_least=1)
     start: CellStart = setting("closed", "How the cell starts", "the paper does not say; as in RUDDER's demonstration")
@@ -82,7 +82,7 @@ class ReturnPrediction(eqx.Module):
     )
     chunk: int | None = setting(
         None,
-        "No gradient passes from one piece of so many steps to the one before",
+        "No gradient passes from one segment of this many steps to the one before",
         "paper: 128 on Atari",
         static=True,
         at_least=1,
@@ -95,7 +95,7 @@ class ReturnPrediction(eqx.Module):
     )
     every: int = setting(
         100,
-        "In a stream, the predictor learns once in so many updates of the policy",
+        "In a stream, the predictor learns once in this many updates of the policy",
         "paper, Atari appendix",
         at_least=1,
     )
@@ -169,7 +169,7 @@ class ReturnPrediction(eqx.Module):
         everywhere = jnp.mean(jax.vmap(mean_over_valid)(squares, episodes.valid))
         penalty = sum((jnp.sum(jnp.square(x)) for x in jax.tree.leaves(predictor)), start=jnp.zeros((), dtype=float))
         final, last = squares[:, -1], predictions[:, -1]
-        if self.chunk is not None:  # behind the end the same numbers stand, but no gradient may reach back from there
+        if self.chunk is not None:  # after the end the same numbers stand, but no gradient may reach back from there
             ends = jnp.maximum(jnp.sum(episodes.valid, axis=1, keepdims=True) - 1, 0)
             final, last = (jnp.take_along_axis(x, ends, axis=1)[:, 0] for x in (squares, predictions))
         return jnp.mean(final) + self.auxiliary * everywhere + self.l2 * penalty, last
@@ -205,7 +205,7 @@ class ReturnPrediction(eqx.Module):
             return after, (last, targets)
 
         start = (trained.parameters, state.optimiser)
-        (predictor, optimiser), judged = jax.lax.scan(step, start, jax.random.split(draws, self.batches))
-        last, targets = (x.reshape(-1)[-JUDGED:] for x in judged)
+        (predictor, optimiser), evaluated = jax.lax.scan(step, start, jax.random.split(draws, self.batches))
+        last, targets = (x.reshape(-1)[-RECENT:] for x in evaluated)
         quality = jnp.where(learning, prediction_quality(last, targets, factor * largest), 0.0)
         return Trained(predictor, PredictionState(optimiser, replay, key)), quality

@@ -31,7 +31,7 @@ class RGM(eqx.Module):
 
     needs: ClassVar[Needs] = Needs(
         values="both",
-        whole_episodes="its weights are made of the whole episode and nothing stands in for rewards behind a cut",
+        whole_episodes="its weights are made of the whole episode and nothing stands in for rewards after a cut",
     )
 
     def weights(self, agent: ActorCritic, key: Key[Array, ""], env: Environment) -> ReturnGenerator:

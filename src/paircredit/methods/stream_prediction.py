@@ -1,4 +1,4 @@
-"""The return predictor on a stream of episodes: it reads on from piece to piece, and learns now and then.
+"""The return predictor on a stream of episodes: it reads on from segment to segment, and learns now and then.
 
 In a stream the return that is predicted is that of a sequence: an episode, or a part of `prediction.steps` steps of it.
 """
@@ -17,7 +17,7 @@ from paircredit.estimators.redistribution import Compensation, SequenceMarks, pr
 from paircredit.metagradient.optimisers import apply_updates
 from paircredit.methods.loops import Trained
 from paircredit.methods.recording import Recordings
-from paircredit.methods.return_prediction import JUDGED, ReturnPrediction
+from paircredit.methods.return_prediction import RECENT, ReturnPrediction
 from paircredit.networks import NetworkSpec
 from paircredit.networks.return_predictor import ReturnPredictor
 from paircredit.types import PyTree, Trajectory
@@ -44,7 +44,7 @@ class StreamState(eqx.Module):
         optimiser: of the predictor.
         recordings: what it learns from.
         places: where it reads.
-        updates: pieces that it has seen.
+        updates: segments that it has seen.
         key: of what is drawn.
     """
 
@@ -58,7 +58,7 @@ class StreamState(eqx.Module):
 def start_stream(
     prediction: ReturnPrediction, key: Key[Array, ""], env: Environment, network: NetworkSpec, actors: int
 ) -> Trained:
-    """A predictor at the start of its training, before the first piece of so many actors."""
+    """A predictor at the start of its training, before the first segment of this many actors."""
     below, draws = jax.random.split(key)
     predictor = prediction.predictor(below, env, network)
     observation = jax.eval_shape(env.reset, jax.random.key(0))[1].observation
@@ -78,13 +78,13 @@ def start_stream(
 
 
 class Seen(NamedTuple):
-    """What a piece does to a predictor.
+    """What a segment does to a predictor.
 
     Attributes:
         predictor: afterwards.
         largest: the largest |return| of a sequence so far.
         quality: of the predictions when the predictor last learned; 0 before.
-        redistributed: the rewards of the piece, redistributed.
+        redistributed: the rewards of the segment, redistributed.
     """
 
     predictor: Trained
@@ -96,25 +96,25 @@ class Seen(NamedTuple):
 def see(
     prediction: ReturnPrediction,
     trained: Trained,
-    piece: Trajectory,
+    segment: Trajectory,
     largest: Float[Array, ""],
     quality: Float[Array, ""],
     compensation: Compensation,
 ) -> Seen:
-    """Record the next piece of every actor, learn if it is time to, then read the piece.
+    """Record the next segment of every actor, learn if it is time to, then read the segment.
 
     Args:
         prediction: hyperparameters.
         trained: the predictor.
-        piece: the next steps of every actor.
+        segment: the next steps of every actor.
         largest: the largest |return| of a sequence so far.
         quality: of the predictions so far.
         compensation: where the error of a sequence's last prediction goes.
     """
     state: StreamState = trained.state
-    marks = state.recordings.marks(piece)
-    frames = trained.parameters.seen(jax.tree.map(lambda x: x[:, :-1], piece.observations))
-    recordings, new = state.recordings.add(frames, piece.actions, piece.rewards, piece.valid, marks)
+    marks = state.recordings.marks(segment)
+    frames = trained.parameters.seen(jax.tree.map(lambda x: x[:, :-1], segment.observations))
+    recordings, new = state.recordings.add(frames, segment.actions, segment.rewards, segment.valid, marks)
     largest, updates = jnp.maximum(largest, new), state.updates + 1
     key, draws = jax.random.split(state.key)
     enough = recordings.stored >= max(prediction.warm_up, 1)
@@ -122,7 +122,7 @@ def see(
     predictor, optimiser, quality = train_if_due(
         prediction, (trained.parameters, state.optimiser), recordings, draws, due, largest, quality
     )
-    redistributed, places = read(prediction, predictor, state.places, piece, marks, largest, compensation)
+    redistributed, places = read(prediction, predictor, state.places, segment, marks, largest, compensation)
     after = StreamState(optimiser, recordings, places, updates, key)
     return Seen(Trained(predictor, after), largest, quality, redistributed)
 
@@ -131,19 +131,19 @@ def read(
     prediction: ReturnPrediction,
     predictor: ReturnPredictor,
     places: Places,
-    piece: Trajectory,
+    segment: Trajectory,
     marks: SequenceMarks,
     largest: Float[Array, ""],
     compensation: Compensation,
 ) -> tuple[Float[Array, "B T"], Places]:
-    """The redistributed rewards of the next piece of every actor, and where the predictor then is.
+    """The redistributed rewards of the next segment of every actor, and where the predictor then is.
 
     It goes on from the memories it has. Where it has learned since, these are what it used to make of the sequence; the
     prediction that the first step is compared with is made anew of the memory, so that learning pays nobody.
     """
-    observations = jax.tree.map(lambda x: x[:, :-1], piece.observations)
+    observations = jax.tree.map(lambda x: x[:, :-1], segment.observations)
     reading = jax.vmap(predictor.read)(
-        observations, piece.actions, piece.valid, marks.starts, places.frame, places.memory
+        observations, segment.actions, segment.valid, marks.starts, places.frame, places.memory
     )
     factor = prediction.factor(largest)
 
@@ -151,7 +151,7 @@ def read(
         return redistribute_stream(g, r, marked, v, standing, owed, compensation)
 
     redistributed, owed = jax.vmap(rewards)(
-        reading.predictions / factor, piece.rewards, marks, piece.valid, reading.standing / factor, places.owed
+        reading.predictions / factor, segment.rewards, marks, segment.valid, reading.standing / factor, places.owed
     )
     last = jax.tree.map(lambda x: x[:, -1], predictor.seen(observations))
     return redistributed, Places(reading.memory, last, owed)
@@ -196,11 +196,11 @@ def train_if_due(
         learned from.
     """
     size, most = prediction.batch_size, prediction.epochs * max(1, prediction.capacity // prediction.batch_size)
-    judged = min(JUDGED, most * size)
+    evaluated = min(RECENT, most * size)
     factor = prediction.factor(largest)
 
     def goes_on(now: _Round) -> Bool[Array, ""]:
-        trusted = (now.number * size >= judged) & (now.quality > 0)
+        trusted = (now.number * size >= evaluated) & (now.quality > 0)
         return due & (now.number < most) & ~trusted
 
     def step(now: _Round) -> _Round:
@@ -208,8 +208,8 @@ def train_if_due(
         targets = factor * sequences.returns
         gradients, last = jax.grad(prediction.loss, has_aux=True)(now.predictor, sequences, targets)
         updates, optimiser = prediction.optimiser.update(gradients, now.optimiser)
-        predicted = jnp.concatenate([now.predicted, last])[-judged:]
-        returns = jnp.concatenate([now.returns, targets])[-judged:]
+        predicted = jnp.concatenate([now.predicted, last])[-evaluated:]
+        returns = jnp.concatenate([now.returns, targets])[-evaluated:]
         return _Round(
             apply_updates(now.predictor, updates),
             optimiser,
@@ -219,7 +219,7 @@ def train_if_due(
             prediction_quality(predicted, returns, factor * largest),
         )
 
-    nothing = jnp.zeros((judged,), dtype=float)
+    nothing = jnp.zeros((evaluated,), dtype=float)
     start = _Round(*trained, jnp.zeros((), dtype=jnp.int32), nothing, nothing, quality)
     end = jax.lax.while_loop(goes_on, step, start)
     return end.predictor, end.optimiser, end.quality

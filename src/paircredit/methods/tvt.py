@@ -135,7 +135,7 @@ class TVT(eqx.Module):
         acting = policy_loss(
             logits[:, :-1], trajectory, self.inner.prepare(credit.advantages, trajectory), self.inner.entropy_cost
         )
-        judging = value_loss(values[:, :-1], credit.regular_return, valid)
+        value_error = value_loss(values[:, :-1], credit.regular_return, valid)
         reconstruction = reconstruction_loss(
             network,
             replay.thoughts.code[:, :-1],
@@ -146,7 +146,7 @@ class TVT(eqx.Module):
             self.picture_cost,
         )
         reading = read_strength_loss(replay.thoughts.read.strengths[:, :-1], self.read_floor, valid)
-        return acting + self.value_cost * judging + reconstruction + self.read_cost * reading
+        return acting + self.value_cost * value_error + reconstruction + self.read_cost * reading
 
     def credit(self, learner: TVTLearner, trajectory: Trajectory) -> Credit:
         """What the actions are credited with: TD errors of rewards with transported value, weighed by (γλ)^(k−t)."""

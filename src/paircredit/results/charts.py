@@ -195,7 +195,7 @@ class Panel(NamedTuple):
 
 
 def grid(count: int, columns: int, size: tuple[float, float], **share: Any) -> tuple[Figure, list[Axes]]:
-    """A figure with so many panels in rows of so many columns.
+    """A figure with this many panels in rows of this many columns.
 
     Args:
         count: how many panels are needed; the rest of the last row is not shown.
@@ -230,7 +230,7 @@ def lines(axes: Axes, panel: Panel, look: Mapping[str, Look]) -> None:
 
 
 def ticks(axis: Axis, most: int, form: str | Callable[[float], str] | None = None, *, whole: bool = False) -> None:
-    """At most so many round ticks on an axis.
+    """At most this many round ticks on an axis.
 
     Args:
         axis: which.
@@ -322,6 +322,6 @@ def logarithmic(axes: Axes, times: Sequence[float], never: float | None, *, upri
 
 
 def never_place(trained: Sequence[float], times: Sequence[float]) -> tuple[float, float | None]:
-    """Where those stand that never got there: a bit behind the longest training; and None if there are none."""
+    """Where those stand that never got there: a bit after the longest training; and None if there are none."""
     place = 1.2 * max(trained)
     return place, None if np.isfinite(times).all() else place

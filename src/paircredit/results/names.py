@@ -10,7 +10,7 @@ from paircredit.runs.read import Run
 CORE = ("a2c", "h-pwr", "meta-pwr", "meta-pwtd")
 """The paper's own methods, and what they are built on."""
 LABELS = (*CORE, "meta-lambda", "rgm", "a2c-rr", "tvt", "synthetic-returns")
-"""Methods in the order in which they are shown; others come behind them, by name."""
+"""Methods in the order in which they are shown; others come after them, by name."""
 TITLES = {
     "a2c": "A2C",
     "regular": "regular return",

@@ -121,7 +121,7 @@ def _phases(axes: Axes, pairs: PairAxes, small: bool) -> None:
 def write_above(
     axes: Axes, text: str, column: float, points: int, *, sideways: int = 0, color: str = "#555555", **more: Any
 ) -> None:
-    """A word above a column of a picture, so many points higher than its upper edge."""
+    """A word above a column of a picture, this many points higher than its upper edge."""
     axes.annotate(
         text,
         (column, 1),

@@ -66,7 +66,7 @@ class Checkpoint:
 
 
 def checkpoint_path(folder: Path, updates: int) -> Path:
-    """The file of a checkpoint after so many updates."""
+    """The file of a checkpoint after this many updates."""
     return folder / f"checkpoint-{updates}.npz"
 
 
@@ -124,7 +124,7 @@ class Schedule:
     """When the next checkpoint is due: not too often, and so that all together cost little.
 
     Attributes:
-        seconds: at least so many between two; 0 for one at every opportunity, whatever it costs.
+        seconds: at least this many between two; 0 for one at every opportunity, whatever it costs.
     """
 
     def __init__(self, seconds: float = SECONDS_BETWEEN, now: Callable[[], float] = time.monotonic) -> None:

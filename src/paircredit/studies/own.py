@@ -226,9 +226,9 @@ FIGURES = (
         "training-weights",
         "Own runs: pair weights",
         "Each cell is the weight with which what arrives in the state (or at the step) of the column counts for an "
-        "action in the state (or at the step) of the row, at the end of training. Steps are of the episodes or pieces "
-        "of the last batch, over which the weights of networks are averaged. The paper shows such pictures of its DAG "
-        "and of Key-to-Door.",
+        "action in the state (or at the step) of the row, at the end of training. Steps are of the episodes or "
+        "segments of the last batch, over which the weights of networks are averaged. The paper shows such pictures of "
+        "its DAG and of Key-to-Door.",
         _weights,
     ),
 )

@@ -50,9 +50,11 @@ def check_method(
     init_key, batch_key, direction_key = jax.random.split(jax.random.key(0) if key is None else key, 3)
     learner = method.init(init_key, env)
     # One more update than is replayed: what it keeps is the policy after the last one that is.
-    _, kept, judged, _ = jax.jit(lambda fresh, k: inner_updates(method, env, fresh, k, updates + 1))(learner, batch_key)
+    _, kept, evaluated, _ = jax.jit(lambda fresh, k: inner_updates(method, env, fresh, k, updates + 1))(
+        learner, batch_key
+    )
     problem, policy, weights = method.problem(), learner.policy, learner.weights.parameters
-    inner, outer = jax.tree.map(lambda x: x[:-1], (kept, judged))
+    inner, outer = jax.tree.map(lambda x: x[:-1], (kept, evaluated))
     replayed = jax.jit(lambda: replayed_policies(problem, weights, policy.parameters, policy.state, inner))()
     _refuse_another_policy(method, jax.tree.map(lambda x: x[1:], kept.policy), replayed)
 

@@ -4,7 +4,7 @@ An iteration is a pure function of the state; a chunk is a scan of iterations, m
 variant) and compiled once. What leaves the device are the summaries of a chunk, of fixed shape: nothing grows with
 time.
 
-Two protocols. *Online*, as agents live: learn from the last batch, collect the next, let it judge the weights.
+Two protocols. *Online*, as agents live: learn from the last batch, collect the next, let it evaluate the weights.
 *Reset*, as the paper looks at weights: forget policy and values, make K inner updates, and follow the gradient of all
 K outer losses back through all of them.
 """
@@ -43,7 +43,7 @@ class LoopState(eqx.Module):
         learner: the method's parameters and optimiser states.
         trajectory: the batch that the next update learns from (online), or () (reset).
         key: of everything that is still to be drawn.
-        actors: where rollouts are pieces, the actors that go on with the next one.
+        actors: where rollouts are segments, the actors that go on with the next one.
     """
 
     learner: PyTree
@@ -115,7 +115,7 @@ def fresh_learner(
 
 
 def keys_of_actors(rollout_key: Key[Array, ""]) -> tuple[Key[Array, ""], Key[Array, ""]]:
-    """Keys of the actors' first episodes, and of their first piece."""
+    """Keys of the actors' first episodes, and of their first segment."""
     actor_key, rollout_key = jax.random.split(rollout_key)
     return actor_key, rollout_key
 
@@ -157,7 +157,7 @@ def reset_iteration(method: Any, env: Environment, plan: Plan, state: LoopState)
     if isinstance(fresh, Learner) or learns_weights(method):
         fresh = replace(fresh, weights=state.learner.weights)
     meta = improves_weights(method, plan)
-    learner, kept, judged, returns = inner_updates(method, env, fresh, inner_key, plan.inner_updates, judge=meta)
+    learner, kept, evaluated, returns = inner_updates(method, env, fresh, inner_key, plan.inner_updates, evaluate=meta)
     summary = {"episode_return": returns[-1]}
     if plan.probe is not None:
         summary |= plan.probe(method, learner, env)
@@ -168,7 +168,7 @@ def reset_iteration(method: Any, env: Environment, plan: Plan, state: LoopState)
             fresh.policy.parameters,
             fresh.policy.state,
             kept,
-            judged,
+            evaluated,
         )
         learner = method.improve_weights(learner, gradient)
         summary |= {"outer_loss": loss, "metagradient_norm": global_norm(gradient)}
@@ -176,12 +176,12 @@ def reset_iteration(method: Any, env: Environment, plan: Plan, state: LoopState)
 
 
 def inner_updates(
-    method: Any, env: Environment, learner: Any, key: Key[Array, ""], count: int, *, judge: bool = True
+    method: Any, env: Environment, learner: Any, key: Key[Array, ""], count: int, *, evaluate: bool = True
 ) -> tuple[Any, PyTree, PyTree, Float[Array, " count_plus_1"]]:
     """Some inner updates in a row, with all that a metagradient through them needs.
 
-    Batch i is collected with θ_i, judges update i−1 and feeds update i. Of K+1 batches the first only feeds and the
-    last only judges; its update is thrown away, which is cheaper than a second copy of the rollout in the program.
+    Batch i is collected with θ_i, evaluates update i−1 and feeds update i. Of K+1 batches the first only feeds and the
+    last only evaluates; its update is thrown away, which is cheaper than a second copy of the rollout in the program.
 
     Args:
         method: what learns.
@@ -189,20 +189,20 @@ def inner_updates(
         learner: θ_0.
         key: of the batches.
         count: the number K of updates.
-        judge: whether outer data are wanted.
+        evaluate: whether outer data are wanted.
 
     Returns:
-        The learner behind the last batch; inner and outer data of the K updates, stacked; mean returns of the batches.
+        The learner after the last batch; inner and outer data of the K updates, stacked; mean returns of the batches.
     """
 
     def update(before: Any, batch_key: Array) -> tuple[Any, tuple]:
         trajectory = collect_episodes(method, before, env, batch_key)
-        judged = method.outer_data(before, trajectory) if judge else ()
+        evaluated = method.outer_data(before, trajectory) if evaluate else ()
         after, kept = method.learn(before, trajectory)
-        return after, (kept, judged, mean_return(trajectory))
+        return after, (kept, evaluated, mean_return(trajectory))
 
-    learner, (kept, judged, returns) = jax.lax.scan(update, learner, jax.random.split(key, count + 1))
-    return learner, jax.tree.map(lambda x: x[:-1], kept), jax.tree.map(lambda x: x[1:], judged), returns
+    learner, (kept, evaluated, returns) = jax.lax.scan(update, learner, jax.random.split(key, count + 1))
+    return learner, jax.tree.map(lambda x: x[:-1], kept), jax.tree.map(lambda x: x[1:], evaluated), returns
 
 
 def mean_return(trajectory: Trajectory) -> Float[Array, ""]:

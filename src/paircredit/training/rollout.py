@@ -1,8 +1,8 @@
-"""Collecting on the device: whole episodes of fresh actors, or the next piece of a stream of episodes.
+"""Collecting on the device: whole episodes of fresh actors, or the next segment of a stream of episodes.
 
-Both are the same scan over time. Actors of whole episodes stay where their episode ends, and what lies behind it is
-padding. Actors of pieces live on from one update to the next: a step in which their last episode is over starts a new
-one and is not valid (`Trajectory` says how a piece looks).
+Both are the same scan over time. Actors of whole episodes stay where their episode ends, and what lies after it is
+padding. Actors of segments live on from one update to the next: a step in which their last episode is over starts a new
+one and is not valid (`Trajectory` says how a segment looks).
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def start_actors(method: Method, learner: Any, env: Environment, key: Key[Array,
 
 
 def that_start_again(actors: Actors) -> Actors:
-    """The same actors, which from now on start again behind an end."""
+    """The same actors, which from now on start again after an end."""
     nothing = jnp.zeros(actors.over.shape, dtype=float)
     return Actors(actors.state, actors.observation, actors.legal, actors.carry, actors.over, nothing, nothing, nothing)
 
@@ -139,7 +139,7 @@ def actors_at(method: Method, learner: Any, state: PyTree, first: TimeStep) -> A
 
 
 def noise_of_actions(key: Key[Array, ""], spec: EnvSpec, count: int) -> tuple[Float[Array, "T B A"], Key[Array, ""]]:
-    """What decides the actions of a piece, drawn at once, and a key for the rest of its chance."""
+    """What decides the actions of a segment, drawn at once, and a key for the rest of its chance."""
     action_key, rest = jax.random.split(key)
     return _gumbel(action_key, spec, count), rest
 
@@ -217,7 +217,7 @@ def recorded(before: Actors, actions: Int[Array, "*members B"], outcome: Outcome
 
 
 def trajectory_of(steps: Recorded, later: Actors) -> Trajectory:
-    """Steps, stacked over time, as a batch; `later` are the actors behind them."""
+    """Steps, stacked over time, as a batch; `later` are the actors after them."""
     outcome, valid = steps.outcome, ~steps.over
     truncated, episode = outcome.truncated, None
     if later.start_again:

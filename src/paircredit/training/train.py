@@ -130,15 +130,15 @@ def even_chunks(total_updates: int, most: int) -> int:
     return min(most, total_updates)
 
 
-def refuse_pieces(methods: Sequence[Any], envs: Sequence[Any], protocol: str) -> None:
-    """Refuse methods that need whole episodes where rollouts are pieces of them."""
+def refuse_segments(methods: Sequence[Any], envs: Sequence[Any], protocol: str) -> None:
+    """Refuse methods that need whole episodes where rollouts are segments of them."""
     for method, env in zip(methods, envs, strict=True):
         reason = method.whole_episodes
         if not reason and protocol == "reset":
             reason = "with resets every batch is collected afresh"
         if reason and not env.spec.whole_episodes:
             raise PaircreditError(
-                f"{method_name(method)} needs whole episodes, but rollouts of {env.spec.name} are pieces of "
+                f"{method_name(method)} needs whole episodes, but rollouts of {env.spec.name} are segments of "
                 f"episodes: {reason}."
             )
 
@@ -151,7 +151,7 @@ def _refuse_what_cannot_start(
             f"There are {len(methods)} methods, {len(envs)} environments and {len(seeds)} seeds; "
             "each member needs one of each."
         )
-    refuse_pieces(methods, envs, plan.protocol)
+    refuse_segments(methods, envs, plan.protocol)
     if plan.updates < 1 or total_updates < 0:
         raise PaircreditError(f"A chunk of {plan.updates} updates, {total_updates} in all, cannot be trained.")
     if plan.protocol not in get_args(Protocol):

@@ -248,7 +248,7 @@ def test_what_ends_for_learning_and_what_is_over(said, lives, ends, cut, over):
 
 
 def played(rollouts: str, updates: int = 4):
-    """A2C with three members, in groups of two and one, on small pictures of Breakout, in pieces of 60 steps."""
+    """A2C with three members, in groups of two and one, on small pictures of Breakout, in segments of 60 steps."""
     env = make_environment("atari/breakout", size=40, steps=60, groups=2, rollouts=rollouts)
     method = replace_dotted(make_method("a2c", "small", "atari/breakout"), TINY, "a2c")
     chunks = []
@@ -262,12 +262,12 @@ def test_rollouts_within_a_program_are_those_of_the_host():
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)
     for name, values in seen.items():
         np.testing.assert_allclose(values, also[name], rtol=1e-6)
-    _, piece, actors = host
-    # Four pieces of 60 steps are longer than a game: lives and games were lost, and a step between games is not valid.
+    _, segment, actors = host
+    # Four segments of 60 steps are longer than a game: lives and games were lost; steps between games are not valid.
     assert actors.ended.min() >= 1
-    assert piece.terminated.any() and set(np.unique(piece.rewards)) <= {-1.0, 0.0, 1.0}
-    assert piece.observations.pixels.shape == (3, 2, 61, 40, 40, 4)
-    assert (piece.episode.max(axis=-1) >= 1).any()
+    assert segment.terminated.any() and set(np.unique(segment.rewards)) <= {-1.0, 0.0, 1.0}
+    assert segment.observations.pixels.shape == (3, 2, 61, 40, 40, 4)
+    assert (segment.episode.max(axis=-1) >= 1).any()
 
 
 @pytest.mark.parametrize(

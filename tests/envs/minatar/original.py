@@ -12,9 +12,9 @@ with warnings.catch_warnings():  # what it and its dependencies warn about while
     from minatar import Environment
 
 IMMORTAL = ("asterix", "seaquest", "space_invaders")
-"""Games that can go on behind their end, which is how a poor player gets to see how hard they become."""
+"""Games that can go on after their end, which is how a poor player gets to see how hard they become."""
 HARD = ((20, 5, 0), (20, 5, 5), (8, 2, 3), (2, 2, 6), (1, 2, 5))
-"""How episodes of Seaquest begin here: every so many steps an enemy, which waits so many steps, so many divers aboard;
+"""How episodes of Seaquest begin here: the steps from enemy to enemy, the steps that one waits, the divers aboard;
 the first is what the game begins with."""
 
 
@@ -32,8 +32,8 @@ class Uniforms:
 
     def randint(self, low: int, high: int | None = None, size: int | None = None) -> Any:
         value = self.generator.randint(low, high, size)
-        first, behind = (0, low) if high is None else (low, high)
-        self.drawn += ((np.atleast_1d(value) - first + 0.5) / (behind - first)).tolist()
+        first, after = (0, low) if high is None else (low, high)
+        self.drawn += ((np.atleast_1d(value) - first + 0.5) / (after - first)).tolist()
         return value
 
     def take(self) -> list[float]:
@@ -58,7 +58,7 @@ class Played(NamedTuple):
 
 
 def play(name: str, env: Any, steps: int, seed: int, ramping: bool = True) -> Played:
-    """So many steps with a player that dawdles; `env` says how many random numbers there are."""
+    """This many steps with a player that dawdles; `env` says how many random numbers there are."""
     real, chance, player = Environment(name, difficulty_ramping=ramping), Uniforms(seed), np.random.default_rng(seed)
     real.random = real.env.random = chance
     rows, over, action = [], True, 0
@@ -135,7 +135,7 @@ class Crowd(NamedTuple):
 
 
 def play_crowd(seed: int, steps: int) -> Crowd:
-    """So many things in so few cells that it matters who comes first; no newcomers, no end."""
+    """This many things in so few cells that it matters who comes first; no newcomers, no end."""
     real, some = Environment("seaquest", sticky_action_prob=0.0), np.random.default_rng(seed)
     game, ways = real.env, some.random(3) < 0.5
 

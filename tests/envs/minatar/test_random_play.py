@@ -12,7 +12,7 @@ from paircredit.envs.minatar import GAMES
 from paircredit.studies.games.curves import MINATAR
 
 ACTORS, MOST_STEPS = 512, 2_600
-"""Only Freeway needs so many steps; nobody plays that long at random elsewhere."""
+"""Only Freeway needs this many steps; nobody plays that long at random elsewhere."""
 
 
 def first_games(env, key):

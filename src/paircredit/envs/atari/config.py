@@ -32,14 +32,14 @@ BOUNDS = {
 
 @dataclasses.dataclass(frozen=True)
 class AtariConfig:
-    """An Atari game, in pieces. Defaults are those of the old baselines (NoFrameskip-v4), but for no-ops and fire."""
+    """An Atari game, in segments. Defaults are those of the old baselines (NoFrameskip-v4), but for no-ops and fire."""
 
     game: str = "pong"
     """Name of the game, as in ms_pacman."""
     sticky_action_probability: float = 0.0
     """Probability that an emulator repeats the last action, whatever was chosen (0.25 in newer work)."""
     most_noops: int = 30
-    """A game begins with up to so many frames of doing nothing (0 to 30; the old baselines drew 1 to 30)."""
+    """A game begins with up to this many frames of doing nothing (0 to 30; the old baselines drew 1 to 30)."""
     frame_skip: int = 4
     """Frames per step: the action is repeated, rewards are summed, the last two frames are laid over each other."""
     size: int = 84
@@ -47,9 +47,9 @@ class AtariConfig:
     stack: int = 4
     """Frames in an observation."""
     fire_at_start: bool = True
-    """Press fire at the start of a game that waits for it (not behind a lost life)."""
+    """Press fire at the start of a game that waits for it (not after a lost life)."""
     most_frames: int = 108_000
-    """A game is cut after so many frames: half an hour."""
+    """A game is cut after this many frames: half an hour."""
     all_actions: bool = False
     """All 18 actions, instead of those that the game knows."""
     end_at_life_loss: bool = True
@@ -57,12 +57,12 @@ class AtariConfig:
     clip_rewards: bool = True
     """Learn from the sign of rewards; scores are as the game counts."""
     steps: int = 20
-    """Steps of a piece (paper: rollouts of 20 steps)."""
+    """Steps of a segment (paper: rollouts of 20 steps)."""
     rollouts: Rollouts = "auto"
     """Emulators are stepped from within a compiled rollout (in-graph), or by the host between compiled steps, so that
     a GPU can learn meanwhile; auto: in-graph on a CPU, host on a GPU."""
     groups: int = 4
-    """Members are trained in up to so many groups that do not wait for each other: some act while others learn."""
+    """Members are trained in up to this many groups that do not wait for each other: some act while others learn."""
     threads: int = 0
     """Of the emulators of a group; 0: one per core."""
     niceness: int = 10

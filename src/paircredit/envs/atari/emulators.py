@@ -47,7 +47,7 @@ class Options:
 
 
 def open_emulators(options: Options, count: int, beside_others: bool = False) -> Any:
-    """So many of them, whose threads stand back when others want the cores, as those do that keep them supplied.
+    """This many of them, whose threads stand back when others want the cores, as those do that keep them supplied.
 
     Args:
         options: of the emulators.

@@ -34,7 +34,7 @@ class Seen(NamedTuple):
 
 
 class Atari(Hosted):
-    """One of the games, in pieces.
+    """One of the games, in segments.
 
     Frames are stacked here and not by the emulator: a quarter of the bytes leaves the host.
 
@@ -42,7 +42,7 @@ class Atari(Hosted):
         options: of the emulator.
         num_actions: that the game knows.
         stack: frames in an observation.
-        steps: of a piece.
+        steps: of a segment.
         clip_rewards: learn from the sign of rewards.
         end_at_life_loss: for learning, a lost life is an end.
         in_graph: rollouts are compiled programs.
@@ -77,7 +77,7 @@ class Atari(Hosted):
         return -(-members // largest)
 
     def open(self, seeds: np.ndarray, turns: Turns | None = None) -> AtariPool | AtariProcess:
-        """So many emulators; in a process of their own if there are turns to take and Python is to drive them."""
+        """This many emulators; in a process of their own if there are turns to take and Python is to drive them."""
         if turns is None or self.in_graph or os.name != "posix":
             return AtariPool(self.options, seeds)
         return AtariProcess(self.options, seeds, turns)

@@ -59,7 +59,7 @@ class Raw(NamedTuple):
 
 
 class AtariPool:
-    """So many emulators of one game, which start again by themselves in the step behind an end."""
+    """This many emulators of one game, which start again by themselves in the step after an end."""
 
     def __init__(self, options: Options, seeds: np.ndarray) -> None:
         """One emulator for every seed."""

@@ -125,10 +125,10 @@ class Asterix:
     def picture(self, state: AsterixState) -> Bool[Array, "10 10 C"]:
         """Player, enemies, trails, gold."""
         place = jnp.where(state.there, state.place, NOWHERE)
-        behind = jnp.where(state.there, ahead(state.place, ~state.right), NOWHERE)
+        after = jnp.where(state.there, ahead(state.place, ~state.right), NOWHERE)
         enemy, gold = jnp.where(state.gold, NOWHERE, place), jnp.where(state.gold, place, NOWHERE)
         column, row = columns(), columns()[:, None]
-        things = (rows_of(by_lane)[:, None] == column for by_lane in (enemy, behind, gold))
+        things = (rows_of(by_lane)[:, None] == column for by_lane in (enemy, after, gold))
         return layers((row == state.y) & (column == state.x), *things)
 
 

@@ -11,7 +11,7 @@ from paircredit.envs.minatar.environment import NO_BOUND, Game, MinAtar
 from paircredit.envs.minatar.freeway import Freeway
 from paircredit.envs.minatar.seaquest import Seaquest
 from paircredit.envs.minatar.space_invaders import SpaceInvaders
-from paircredit.envs.pieces import InPieces
+from paircredit.envs.segments import InSegments
 from paircredit.errors import PaircreditError, unknown_name
 
 GameName = Literal["asterix", "breakout", "freeway", "seaquest", "space_invaders"]
@@ -28,7 +28,7 @@ GAMES: dict[GameName, str] = {
 
 @dataclasses.dataclass(frozen=True)
 class MinAtarConfig:
-    """Settings of a MinAtar game; rollouts are pieces of its episodes."""
+    """Settings of a MinAtar game; rollouts are segments of its episodes."""
 
     game: GameName = "breakout"
     """Which of the five games."""
@@ -37,9 +37,9 @@ class MinAtarConfig:
     difficulty_ramping: bool = True
     """Asterix, Seaquest and Space Invaders become harder with time (the original's default)."""
     steps: int = 20
-    """Steps of a piece (paper, Atari: rollouts of 20 steps)."""
+    """Steps of a segment (paper, Atari: rollouts of 20 steps)."""
 
-    def build(self) -> InPieces:
+    def build(self) -> InSegments:
         if self.game not in get_args(GameName):
             raise unknown_name("MinAtar game", self.game, get_args(GameName))
         if not 0 <= self.sticky_action_probability <= 1:
@@ -47,10 +47,10 @@ class MinAtarConfig:
                 f"sticky_action_probability is {self.sticky_action_probability}, but is a probability: 0 to 1."
             )
         if self.steps < 1:
-            raise PaircreditError(f"steps is {self.steps}, but a piece has at least 1.")
+            raise PaircreditError(f"steps is {self.steps}, but a segment has at least 1.")
         if self.steps > NO_BOUND:
-            raise PaircreditError(f"steps is {self.steps:,}, but a piece has at most {NO_BOUND:,}.")
-        return InPieces(MinAtar(self.sticky_action_probability, self._rules()), self.steps)
+            raise PaircreditError(f"steps is {self.steps:,}, but a segment has at most {NO_BOUND:,}.")
+        return InSegments(MinAtar(self.sticky_action_probability, self._rules()), self.steps)
 
     def _rules(self) -> Game:
         ramping = self.difficulty_ramping

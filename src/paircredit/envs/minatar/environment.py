@@ -17,7 +17,7 @@ SIZE = 10
 LANES = SIZE - 2
 """Lanes of games in which things cross the picture: all rows but the first and the last."""
 NO_BOUND = 2**31 - 1
-"""The horizon of games without one; rollouts are pieces of their episodes."""
+"""The horizon of games without one; rollouts are segments of their episodes."""
 
 
 class Game(Protocol):

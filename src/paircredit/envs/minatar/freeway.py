@@ -101,8 +101,8 @@ class Freeway:
         channel = jnp.arange(self.channels, dtype=jnp.int32)
         player = (row == state.y) & (column == COLUMN)
         car = rows_of(state.place)[:, None, None] == column
-        behind = rows_of(ahead(state.place, ~state.right) % SIZE)[:, None, None] == column
-        trail = behind & (rows_of(state.pause)[:, None, None] == channel - 1)
+        after = rows_of(ahead(state.place, ~state.right) % SIZE)[:, None, None] == column
+        trail = after & (rows_of(state.pause)[:, None, None] == channel - 1)
         return jnp.where(channel == 0, player, jnp.where(channel == 1, car, trail))
 
 

@@ -57,8 +57,8 @@ class Shots(eqx.Module):
         return ahead(self.x, self.right)
 
     @property
-    def behind(self) -> Int[Array, "*N"]:
-        """The column behind, where the trail is."""
+    def after(self) -> Int[Array, "*N"]:
+        """The column after, where the trail is."""
         return ahead(self.x, ~self.right)
 
 
@@ -200,9 +200,9 @@ class Seaquest:
         enemies, divers = state.enemies, state.divers
         return layers(
             _mark(player, player.alive),
-            _mark(player, player.alive, player.behind),
+            _mark(player, player.alive, player.after),
             _mark(state.shots, state.shots.alive),
-            _mark(enemies, enemies.alive, enemies.behind) | _mark(divers, divers.alive, divers.behind),
+            _mark(enemies, enemies.alive, enemies.after) | _mark(divers, divers.alive, divers.after),
             jnp.any(state.enemy_shots, axis=0),
             _mark(enemies, enemies.alive & ~enemies.submarine),
             _mark(enemies, enemies.alive & enemies.submarine),

@@ -53,7 +53,7 @@ TITLES = {domain: domain.replace("_", " ").capitalize() for domain in PAPER}
 MOST_POINTS = 60
 """Per curve; each is the mean over a part of training, of about the same length on a logarithmic axis."""
 _FIRST_PART = 1000
-"""The first point is the mean over one in so many episodes, and no later one over fewer."""
+"""The first point is the mean over one in this many episodes, and no later one over fewer."""
 RANDOM = "random play"
 _COLUMNS, _MOST_COLUMNS = 4, 6
 """Of panels: of domains, and of settings where there are many."""

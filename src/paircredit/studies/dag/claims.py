@@ -123,7 +123,7 @@ def _masked_values(runs: Sequence[Run]) -> tuple[Status, str]:
         if mask in by_mask:
             moved = _moved(by_mask[mask], pairs.second_phase)
             good &= moved <= START_TOLERANCE
-            parts.append(f"mask {mask}: behind the middle layer the weights moved by at most {moved:.3f}")
+            parts.append(f"mask {mask}: after the middle layer the weights moved by at most {moved:.3f}")
     if middle in by_mask:
         moved = _moved(by_mask[middle], before)
         good &= moved <= START_TOLERANCE
@@ -194,7 +194,7 @@ CLAIMS = (
     ),
     Claim(
         "D4",
-        "With the optimal value function masked to depth 0 or 4 no weight goes behind the middle layer; masked to "
+        "With the optimal value function masked to depth 0 or 4 no weight goes after the middle layer; masked to "
         "depth 4 everything before it stays at its start; masked to depth 8 the weights look like those of Meta-PWR.",
         "Appendix, TD-error weights with different value functions",
         _masked_values,

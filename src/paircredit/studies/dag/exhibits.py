@@ -383,7 +383,7 @@ FIGURES = (
         "masked-values",
         "Meta-PWTD with a masked optimal value function",
         "The value function is held at the optimal one with zeros in all layers up to the mask, and Meta-PWTD learns "
-        "weights for its TD errors. The marked line lies behind the last state of the middle layer; rewards are paid "
+        "weights for its TD errors. The marked line lies after the last state of the middle layer; rewards are paid "
         "to its right. The appendix of the paper shows that with mask 0 the weights change mostly to the left of the "
         "line, that with mask 4 everything before the middle layer stays at its start, that no weight goes to the "
         "right of the line in either case, and that with mask 8 the weights look like those of Meta-PWR.",

@@ -79,7 +79,7 @@ def draw_heatmaps(panels: Sequence[tuple[str, np.ndarray]], depth: int, *, mark_
         if mark_middle:
             _mark_middle(axes, depth)
         if cell == _LEAST_CELL:
-            first_row, first_column = layer_starts(depth)[[depth // 2 - 3, -6]]  # behind it layers are narrow
+            first_row, first_column = layer_starts(depth)[[depth // 2 - 3, -6]]  # after it layers are narrow
             corner = visible[:first_row, first_column:]
             high, wide = corner.shape
             inset = place(_LEFT + 24, bottom + 24, wide * _CORNER_CELL, high * _CORNER_CELL)

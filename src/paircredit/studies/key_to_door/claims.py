@@ -247,11 +247,11 @@ _WORDS: dict[Order, str] = {
 
 
 def _third(door: dict[str, np.ndarray]) -> bool:
-    """Whether no method but the two that should be is clearly before RGM, and none of those clearly behind it."""
+    """Whether no method but the two that should be is clearly before RGM, and none of those clearly after it."""
     ahead = [mean_difference(door["rgm"], door[label]).low <= 0 for label in BEFORE_RGM]
     others = [label for label in door if label not in (*BEFORE_RGM, "rgm")]
-    behind = [mean_difference(door["rgm"], door[label]).high >= 0 for label in others]
-    return all(ahead) and all(behind)
+    after = [mean_difference(door["rgm"], door[label]).high >= 0 for label in others]
+    return all(ahead) and all(after)
 
 
 def _place(door: dict[str, np.ndarray]) -> int:

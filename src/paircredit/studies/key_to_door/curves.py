@@ -82,7 +82,7 @@ def pick_setting(settings: Sequence[Setting]) -> Setting | None:
 
 
 def smoothed(curve: Curve, quantity: str = "door_reward", window: int = WINDOW) -> tuple[np.ndarray, np.ndarray]:
-    """A quantity's mean over the last `window` episodes, at the end of every point where so many have passed.
+    """A quantity's mean over the last `window` episodes, at the end of every point where this many have passed.
 
     Where the window begins inside a point, it takes that share of the point.
 
@@ -112,14 +112,14 @@ def final_values(curve: Curve, quantity: str) -> np.ndarray:
 
 
 def value_at(curve: Curve, quantity: str, frames: float) -> np.ndarray:
-    """A quantity's mean over the last tenth of the first so many frames, for every seed, [N]."""
+    """A quantity's mean over the last tenth of the first this many frames, for every seed, [N]."""
     ends = curve.edges["episodes"] * frames_per_episode(curve)
     chosen = (ends[1:] > (1 - LAST_SHARE) * frames + 1e-6) & (ends[:-1] < frames - 1e-6)
     return np.average(curve.values[quantity][:, chosen], axis=1, weights=np.diff(ends)[chosen])
 
 
 def door_reward_at(curve: Curve, frames: float) -> np.ndarray | None:
-    """The smoothed door reward of every seed after so many frames, [N]; None where training was shorter."""
+    """The smoothed door reward of every seed after this many frames, [N]; None where training was shorter."""
     ends, means = smoothed(curve)
     at = np.flatnonzero(ends >= frames - 1e-6)
     return means[:, at[0]] if len(at) else None
@@ -138,7 +138,7 @@ def compare_times(first: Curve, second: Curve, threshold: float) -> Interval | N
 
 
 def frames_text(interval: Interval) -> str:
-    """A median of frames, in millions; an end of its interval that lies behind the end of training is not reached."""
+    """A median of frames, in millions; an end of its interval that lies after the end of training is not reached."""
     estimate, low, high = (f"{value / 1e6:.2f}" if math.isfinite(value) else "not reached" for value in interval)
     if math.isinf(interval.low):
         return "not reached"

@@ -41,7 +41,7 @@ _SHADES = ((253, 246, 222), (252, 235, 231), (228, 240, 249))
 _BANDS = ((244, 214, 118), (238, 178, 166), (158, 202, 232))
 _COLOURS = (_PAPER, _INK, _QUIET, _LINE, _PAID, _TO_COME, _CREDITED, _UP, _DOWN, _UNSEEN)
 _FREQUENT = 48
-"""So many of the colours that fill most are kept as they are."""
+"""This many of the colours that fill most are kept as they are."""
 _NAMES = ("key", "apples", "door")
 _PHASES = ("Key phase", "Apple phase", "Door phase")
 _ACTIONS = ("↑ up", "↓ down", "← left", "→ right")
@@ -129,7 +129,7 @@ def frames(episode: Episode, scale: int) -> Iterator[Image.Image]:
 
 
 def frame(episode: Episode, time: int, scale: int) -> Image.Image:
-    """What is seen after so many steps: the map, the action that is taken there, and its credit."""
+    """What is seen after this many steps: the map, the action that is taken there, and its credit."""
     return _moving(_still(episode, scale), episode, time, scale)
 
 

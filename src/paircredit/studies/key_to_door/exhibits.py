@@ -65,7 +65,7 @@ MOST_POINTS = 80
 DIGEST_POINTS = 125
 BEST = "most that can be expected"
 GIVEN_FRAMES = (1e6, 2.5e6, 5e6, 1e7, 2e7)
-"""The table of switches has the door reward after so many frames, where somebody trained that long."""
+"""The table of switches has the door reward after this many frames, where somebody trained that long."""
 DEFAULT = "default"
 _BESIDE, _BETWEEN = 1.0, 0.9
 """Distance between methods of a setting, and more of it between settings."""

@@ -68,7 +68,7 @@ class Scale:
         preset: of the methods.
         env_settings: what all settings share.
         settings: of the environment.
-        variants: so many of those that are tried, or all of them.
+        variants: this many of those that are tried, or all of them.
         share: of `ENOUGH`, where it stands in the place of the frames.
     """
 
@@ -87,7 +87,7 @@ def small(frames: int, seeds: int, **more: Any) -> Scale:
 
 
 def updates_for(frames: int, env_settings: Mapping[str, Any]) -> int:
-    """Updates that use up so many environment steps per member."""
+    """Updates that use up this many environment steps per member."""
     steps = make_environment("key-to-door", **env_settings).spec.horizon
     return max(1, round(frames / (EPISODES * steps)))
 

@@ -34,7 +34,7 @@ from paircredit.training.rollout import Actors, Recorded, recorded
 from paircredit.types import PyTree, Trajectory
 
 LEAD = 0.5
-"""Of a piece: so far a group may be ahead of the slowest one; a whole one where rollouts are compiled."""
+"""Of a segment: so far a group may be ahead of the slowest one; a whole one where rollouts are compiled."""
 
 
 @dataclasses.dataclass
@@ -47,7 +47,7 @@ class Waiting:
         device: waiting for actions, and with them for whatever the device had to do before.
         acting: handing over the programs of steps.
         learning: handing over all other programs.
-        others: waiting for groups that are behind.
+        others: waiting for groups that are after.
         all: of all chunks, from beginning to end.
         working: of all that, how long the thread had a core.
     """
@@ -93,7 +93,7 @@ class HostedMembers:
         ]
 
     def _go_on_after(self, group: int) -> Callable[[int], None]:
-        """What a group calls after so many steps."""
+        """What a group calls after this many steps."""
 
         def go_on() -> None:
             if self._stopped.is_set():
@@ -173,7 +173,7 @@ class Group:
     Attributes:
         env: their environment.
         programs: what they compute.
-        gone: is told after so many steps, and does not come back before there is reason to go on.
+        gone: is told after this many steps, and does not come back before there is reason to go on.
         turns: of all groups' pools at the cores.
         members: how many.
         device: where they compute.
@@ -197,17 +197,17 @@ class Group:
         self._in_flight: PyTree = ()
 
     def start(self, methods: PyTree, keys: Key[Array, " m"], weights: PyTree) -> LoopState:
-        """Fresh learners and their first pieces."""
+        """Fresh learners and their first segments."""
         learner, actor_keys, noise, keys = self.programs.start(methods, keys, weights)
         trajectory, actors = self._collect(methods, learner, self._open(methods, learner, actor_keys), noise)
         return LoopState(learner, trajectory, keys, actors)
 
     def chunk(self, updates: int, methods: PyTree, state: LoopState) -> tuple[LoopState, Summary]:
-        """So many updates."""
+        """This many updates."""
         began, worked, summaries = time.perf_counter(), time.thread_time(), []
         if self.pool is None:
             fresh = self._open(methods, state.learner, state.key)
-            # As behind an end: the first step is none of an episode, and nobody joins the games before and after.
+            # As after an end: the first step is none of an episode, and nobody joins the games before and after.
             known = dataclasses.replace(
                 fresh,
                 over=jnp.ones_like(fresh.over),
@@ -258,7 +258,7 @@ class Group:
     def _collect(
         self, methods: PyTree, learner: PyTree, actors: Actors, noise: tuple[Array, ...]
     ) -> tuple[Trajectory, Actors]:
-        """The next piece."""
+        """The next segment."""
         assert self.pool is not None
         own = self.programs.taken_apart(methods, learner)
         if self.env.in_graph:
@@ -288,7 +288,7 @@ class Group:
                     )
             steps.append(recorded(before, done, outcome))
         with self._counted("learning"):
-            return self.programs.piece(steps, actors), actors
+            return self.programs.segment(steps, actors), actors
 
     @contextlib.contextmanager
     def _counted(self, what: str) -> Iterator[None]:
@@ -317,5 +317,5 @@ def _shares(sizes: Sequence[int], tree: PyTree) -> list[PyTree]:
 
 
 def _joined(parts: Sequence[PyTree]) -> PyTree:
-    """The parts of all groups, one behind the other."""
+    """The parts of all groups, one after the other."""
     return jax.tree.map(lambda *own: jnp.concatenate(own), *parts)

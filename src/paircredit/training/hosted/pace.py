@@ -21,7 +21,7 @@ class Pace:
 
         Args:
             groups: how many.
-            lead: so many steps a group may be ahead of the slowest: enough that some can learn while others act.
+            lead: this many steps a group may be ahead of the slowest: enough that some can learn while others act.
         """
         self._steps, self._lead = [0.0] * groups, lead
         self._changed = threading.Condition()
@@ -31,7 +31,7 @@ class Pace:
         self._steps = [0.0] * len(self._steps)
 
     def forward(self, group: int, steps: int, go_on: Callable[[], None]) -> None:
-        """A group has gone so many steps; wait, if it is too far ahead.
+        """A group has gone this many steps; wait, if it is too far ahead.
 
         Args:
             group: number of the group.

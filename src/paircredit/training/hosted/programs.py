@@ -40,7 +40,7 @@ class Programs:
     def __init__(self, env: HostedEnvironment, plan: Plan, method: Any) -> None:
         self.env, self.plan, self.episodes = env, plan, method.episodes
         self.start, self.begin, self.learn = _compiled(self._start), _compiled(self._begin), _compiled(self._learn, 1)
-        self.act, self.follow, self.piece = _compiled(self._act), _compiled(self._follow), _compiled(self._piece)
+        self.act, self.follow, self.segment = _compiled(self._act), _compiled(self._follow), _compiled(self._segment)
         self.follow_and_act = _compiled(self._follow_and_act)
         self.meta = _compiled(self._meta, 1) if loop.improves_weights(method, plan) else None
         self._rollout: Any = None
@@ -113,7 +113,7 @@ class Programs:
         actors, outcome = self._follow(own, *before)
         return actors, outcome, *self._act(own, actors, gumbel)
 
-    def _piece(self, steps: Sequence[Recorded], actors: Actors) -> Trajectory:
+    def _segment(self, steps: Sequence[Recorded], actors: Actors) -> Trajectory:
         stacked = jax.tree.map(lambda *x: jnp.stack(x, axis=1), *steps)
         return jax.vmap(trajectory_of)(stacked, actors)
 

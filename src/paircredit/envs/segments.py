@@ -1,4 +1,4 @@
-"""Any environment in pieces of so many steps, for agents that do not wait for the end of an episode."""
+"""Any environment in segments of this many steps, for agents that do not wait for the end of an episode."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from paircredit.envs.protocol import EnvSpec
 from paircredit.types import PyTree, TimeStep
 
 
-class InPieces(eqx.Module):
-    """The same environment, of which a rollout is a piece: episodes end and begin within it, or go on behind it.
+class InSegments(eqx.Module):
+    """The same environment, of which a rollout is a segment: episodes end and begin within it, or go on after it.
 
     Attributes:
         env: the environment.
-        steps: of a piece.
+        steps: of a segment.
     """
 
     env: Any
@@ -25,7 +25,7 @@ class InPieces(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        """The shape of a piece."""
+        """The shape of a segment."""
         spec: EnvSpec = self.env.spec
         return dataclasses.replace(spec, horizon=self.steps, whole_episodes=False)
 

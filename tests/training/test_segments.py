@@ -1,4 +1,4 @@
-"""Pieces of a stream of episodes: what they look like, that actors live on, and that methods learn from them."""
+"""Segments of a stream of episodes: what they look like, that actors live on, and that methods learn from them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from paircredit.envs import make_environment
-from paircredit.envs.pieces import InPieces
 from paircredit.envs.protocol import Discrete, EnvSpec
+from paircredit.envs.segments import InSegments
 from paircredit.methods import make_method, replace_dotted
 from paircredit.training import Plan, train
 from paircredit.training.rollout import collect, start_actors, summary_of
@@ -27,9 +27,9 @@ def method_for(name: str, actors: int):
 
 
 @pytest.fixture(scope="module")
-def pieces():
-    """Two pieces in a row of the probe that pays 1 after two steps, with the actors before, between and after."""
-    env = InPieces(make_environment("probe-delay"), STEPS)
+def segments():
+    """Two segments in a row of the probe that pays 1 after two steps, with the actors before, between and after."""
+    env = InSegments(make_environment("probe-delay"), STEPS)
     method = method_for("a2c", 3)
     learner = method.init(jax.random.key(0), env)
 
@@ -43,34 +43,34 @@ def pieces():
     return jax.device_get(collected(jax.random.key(3)))
 
 
-def test_a_piece_holds_episodes_and_the_steps_between_them(pieces):
-    """Two steps of an episode, one to start again, and so on; the second piece goes on where the first one stopped."""
-    _, one, _, two, _ = pieces
-    for piece, shift in ((one, 0), (two, STEPS % 3)):
+def test_a_segment_holds_episodes_and_the_steps_between_them(segments):
+    """Two steps of an episode, one to start again, and so on; the second segment goes on where the first stopped."""
+    _, one, _, two, _ = segments
+    for segment, shift in ((one, 0), (two, STEPS % 3)):
         place = (np.arange(STEPS) + shift) % 3
-        np.testing.assert_array_equal(piece.valid, [place != 2] * 3)
-        np.testing.assert_array_equal(piece.observations[:, :-1], [np.array([0, 1, 3])[place]] * 3)
-        np.testing.assert_array_equal(piece.rewards, [(place == 1).astype(float)] * 3)
-        np.testing.assert_array_equal(piece.terminated, [place == 1] * 3)
-        np.testing.assert_array_equal(piece.episode, [(np.arange(STEPS) + shift + 1) // 3 - (shift + 1) // 3] * 3)
-    assert one.truncated.nonzero()[1].tolist() == [STEPS - 1] * 3  # an episode goes on behind the first piece
+        np.testing.assert_array_equal(segment.valid, [place != 2] * 3)
+        np.testing.assert_array_equal(segment.observations[:, :-1], [np.array([0, 1, 3])[place]] * 3)
+        np.testing.assert_array_equal(segment.rewards, [(place == 1).astype(float)] * 3)
+        np.testing.assert_array_equal(segment.terminated, [place == 1] * 3)
+        np.testing.assert_array_equal(segment.episode, [(np.arange(STEPS) + shift + 1) // 3 - (shift + 1) // 3] * 3)
+    assert one.truncated.nonzero()[1].tolist() == [STEPS - 1] * 3  # an episode goes on after the first segment
     assert not two.truncated.any()  # the second ends with the end of an episode
     np.testing.assert_array_equal(one.observations[:, -1], two.observations[:, 0])
 
 
-def test_an_episode_that_is_cut_within_a_piece_is_followed_by_another_one():
+def test_an_episode_that_is_cut_within_a_segment_is_followed_by_another_one():
     """The probe is cut after four steps; a step to start again, and two steps of the next episode."""
-    env, method = InPieces(make_environment("probe-truncation"), STEPS), method_for("a2c", 2)
+    env, method = InSegments(make_environment("probe-truncation"), STEPS), method_for("a2c", 2)
     learner = method.init(jax.random.key(0), env)
-    piece, _ = collect(method, learner, env, start_actors(method, learner, env, jax.random.key(1)), jax.random.key(2))
-    np.testing.assert_array_equal(piece.valid, [[True] * 4 + [False] + [True] * 2] * 2)
-    np.testing.assert_array_equal(piece.truncated, [[False] * 3 + [True] + [False] * 2 + [True]] * 2)
-    np.testing.assert_array_equal(piece.episode, [[0] * 4 + [1] * 3] * 2)
-    assert not piece.terminated.any()
+    segment, _ = collect(method, learner, env, start_actors(method, learner, env, jax.random.key(1)), jax.random.key(2))
+    np.testing.assert_array_equal(segment.valid, [[True] * 4 + [False] + [True] * 2] * 2)
+    np.testing.assert_array_equal(segment.truncated, [[False] * 3 + [True] + [False] * 2 + [True]] * 2)
+    np.testing.assert_array_equal(segment.episode, [[0] * 4 + [1] * 3] * 2)
+    assert not segment.terminated.any()
 
 
-def test_actors_know_what_their_episodes_were_paid(pieces):
-    first, _, second, _, third = pieces
+def test_actors_know_what_their_episodes_were_paid(segments):
+    first, _, second, _, third = segments
     assert summary_of(first) == {"episode_return": 0.0, "ended_episodes": 0.0}
     assert summary_of(second) == {"episode_return": 1.0, "ended_episodes": 6.0}
     assert summary_of(third) == {"episode_return": 1.0, "ended_episodes": 15.0}
@@ -105,21 +105,21 @@ class TwoLives(eqx.Module):
 
 
 def test_a_lost_life_ends_an_episode_and_a_game_has_the_score_of_all_its_lives():
-    env, method = InPieces(TwoLives(), 7), method_for("a2c", 2)
+    env, method = InSegments(TwoLives(), 7), method_for("a2c", 2)
     learner = method.init(jax.random.key(0), env)
 
     @jax.jit
     def collected(key):
-        piece, later = collect(method, learner, env, start_actors(method, learner, env, key), key)
-        return piece, later, collect(method, learner, env, later, key)[1]
+        segment, later = collect(method, learner, env, start_actors(method, learner, env, key), key)
+        return segment, later, collect(method, learner, env, later, key)[1]
 
-    piece, later, last = jax.device_get(collected(jax.random.key(1)))
-    np.testing.assert_array_equal(piece.observations, [[0, 1, 2, 3, 4, 0, 1, 2]] * 2)
-    np.testing.assert_array_equal(piece.terminated, [[0, 1, 0, 1, 0, 0, 1]] * 2)
-    np.testing.assert_array_equal(piece.valid, [[1, 1, 1, 1, 0, 1, 1]] * 2)  # nothing lies between two lives
-    np.testing.assert_array_equal(piece.rewards, [[1, 1, 1, 1, 0, 1, 1]] * 2)
-    np.testing.assert_array_equal(piece.episode, [[0, 0, 1, 1, 2, 2, 2]] * 2)
-    assert not piece.truncated.any()
+    segment, later, last = jax.device_get(collected(jax.random.key(1)))
+    np.testing.assert_array_equal(segment.observations, [[0, 1, 2, 3, 4, 0, 1, 2]] * 2)
+    np.testing.assert_array_equal(segment.terminated, [[0, 1, 0, 1, 0, 0, 1]] * 2)
+    np.testing.assert_array_equal(segment.valid, [[1, 1, 1, 1, 0, 1, 1]] * 2)  # nothing lies between two lives
+    np.testing.assert_array_equal(segment.rewards, [[1, 1, 1, 1, 0, 1, 1]] * 2)
+    np.testing.assert_array_equal(segment.episode, [[0, 0, 1, 1, 2, 2, 2]] * 2)
+    assert not segment.truncated.any()
     np.testing.assert_array_equal(later.last_return, [28, 28])
     np.testing.assert_array_equal(later.paid, [14, 14])  # of the game that goes on
     np.testing.assert_array_equal(later.ended, [1, 1])
@@ -129,13 +129,13 @@ def test_a_lost_life_ends_an_episode_and_a_game_has_the_score_of_all_its_lives()
 
 
 def learned(name: str, probe: str, updates: int):
-    env = InPieces(make_environment(f"probe-{probe}"), 5)
+    env = InSegments(make_environment(f"probe-{probe}"), 5)
     method = method_for(name, 4)
     return train([method] * 2, [env] * 2, [0, 1], Plan(updates=50), updates)
 
 
 @pytest.mark.parametrize("name", ["a2c", "meta-pwtd"])
-def test_values_and_actions_are_learned_from_pieces(name):
+def test_values_and_actions_are_learned_from_segments(name):
     values = learned(name, "delay", 200).learner.value.parameters.values
     np.testing.assert_allclose(values[:, :2], [[0.9, 1]] * 2, atol=0.02)
     logits = learned(name, "context", 200).learner.policy.parameters.logits
@@ -150,7 +150,7 @@ def test_an_episode_that_is_cut_is_worth_what_would_follow():
 
 
 def test_resets_need_whole_episodes():
-    env = InPieces(make_environment("probe-value"), 4)
+    env = InSegments(make_environment("probe-value"), 4)
     method = make_method("a2c", preset="probe")
     with refused("a2c needs whole episodes", "probe-value", "collected afresh"):
         train([method], [env], [0], dataclasses.replace(Plan(), protocol="reset"), 1)
@@ -159,19 +159,19 @@ def test_resets_need_whole_episodes():
 @pytest.mark.parametrize("probe", ["delay", "truncation"])
 @pytest.mark.parametrize("name", ["a2c", "a2c-rr", "meta-pwtd", "meta-lambda"])
 def test_no_weight_of_a_credit_connects_two_episodes(name, probe):
-    env = InPieces(make_environment(f"probe-{probe}"), STEPS)
+    env = InSegments(make_environment(f"probe-{probe}"), STEPS)
     method = method_for(name, 2)
 
     @jax.jit
     def credit(key):
         learner = method.init(key, env)
-        piece, _ = collect(method, learner, env, start_actors(method, learner, env, key), key)
-        return piece, method.credit(learner, piece)
+        segment, _ = collect(method, learner, env, start_actors(method, learner, env, key), key)
+        return segment, method.credit(learner, segment)
 
-    piece, found = jax.device_get(credit(jax.random.key(0)))
-    number = np.cumsum(~piece.valid, axis=1)  # between two episodes lies a step that is none of either
+    segment, found = jax.device_get(credit(jax.random.key(0)))
+    number = np.cumsum(~segment.valid, axis=1)  # between two episodes lies a step that is none of either
     apart = number[:, :, None] != number[:, None, :]
     later = np.triu(np.ones((STEPS, STEPS), dtype=bool))
     assert (apart & later).any() and not found.weights[apart & later].any()
     sums = np.einsum("btk,bk->bt", np.where(later, found.weights, 0), found.signal)
-    np.testing.assert_allclose(sums[piece.valid], found.advantages[piece.valid], atol=1e-5)
+    np.testing.assert_allclose(sums[segment.valid], found.advantages[segment.valid], atol=1e-5)

@@ -1,4 +1,4 @@
-"""A2C-RR on pieces of a stream: reductions to A2C, credit, what is refused, presets, and that it learns."""
+"""A2C-RR on segments of a stream: reductions to A2C, credit, what is refused, presets, and that it learns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from paircredit.envs import make_environment
-from paircredit.envs.pieces import InPieces
+from paircredit.envs.segments import InSegments
 from paircredit.estimators import pairwise_sum
 from paircredit.experiments import TrainingSpec, training_run
 from paircredit.methods import ActorCritic, InnerLoop, ReturnPrediction, make_method, replace_dotted
@@ -27,8 +27,8 @@ SMALL = ReturnPrediction(
     learning_rate=0.01, width=6, cells=4, batch_size=4, capacity=12, start="xavier", steps=5, every=2, epochs=1
 )
 INNER = InnerLoop(episodes=3, discount=0.9, entropy_cost=0.01)
-CATCH = InPieces(make_environment("bsuite/catch"), 12)
-UMBRELLA = InPieces(make_environment("umbrella", length=4, variance=0.25), 7)
+CATCH = InSegments(make_environment("bsuite/catch"), 12)
+UMBRELLA = InSegments(make_environment("umbrella", length=4, variance=0.25), 7)
 
 
 GAME = {
@@ -52,8 +52,8 @@ def method(**settings) -> ActorCritic:
     )
 
 
-def two_pieces(acting: ActorCritic, env):
-    """A learner that has learned from one piece, and the piece that follows it."""
+def two_segments(acting: ActorCritic, env):
+    """A learner that has learned from one segment, and the segment that follows it."""
 
     @jax.jit
     def make(key):
@@ -67,29 +67,29 @@ def two_pieces(acting: ActorCritic, env):
 
 @pytest.fixture(scope="module")
 def umbrella():
-    learner, piece = two_pieces(method(), UMBRELLA)
+    learner, segment = two_segments(method(), UMBRELLA)
     numbers = jnp.linspace(-1.0, 1.0, learner.value.parameters.values.size)
     value, other = (
         dataclasses.replace(trained, parameters=jax.tree.map(lambda x, n=n: x + n, trained.parameters))
         for trained, n in ((learner.value, numbers), (learner.own.redistributed_value, -0.3 * numbers))
     )
-    return with_own(dataclasses.replace(learner, value=value), redistributed_value=other), piece
+    return with_own(dataclasses.replace(learner, value=value), redistributed_value=other), segment
 
 
 @jax.jit
-def learn(acting: ActorCritic, learner, piece):
-    return acting.learn(learner, piece)[0]
+def learn(acting: ActorCritic, learner, segment):
+    return acting.learn(learner, segment)[0]
 
 
 @jax.jit
-def redistributed(acting: ActorCritic, learner, piece):
+def redistributed(acting: ActorCritic, learner, segment):
     """What the learner's predictor makes of the rewards."""
-    return acting.rule.redistributed_rewards(learner.own, piece)
+    return acting.rule.redistributed_rewards(learner.own, segment)
 
 
 @jax.jit
-def credit_of(acting: ActorCritic, learner, piece):
-    return acting.credit(learner, piece)
+def credit_of(acting: ActorCritic, learner, segment):
+    return acting.credit(learner, segment)
 
 
 def with_own(learner, **parts):
@@ -100,12 +100,12 @@ def with_own(learner, **parts):
 class TestAgainstA2C:
     @pytest.mark.parametrize("env", [UMBRELLA, CATCH], ids=["tables", "shared network"])
     def test_without_redistributed_rewards_it_is_a2c(self, env):
-        learner, piece = two_pieces(method(), env)
-        after = learn(method(mix=0.0), learner, piece)
+        learner, segment = two_segments(method(), env)
+        after = learn(method(mix=0.0), learner, segment)
         plain = make_method("a2c", inner=INNER, lambda_=0.7, network=TINY)
         start = jax.eval_shape(lambda key: plain.init(key, env), jax.random.key(0))
         start = dataclasses.replace(start, policy=learner.policy, value=learner.value)
-        expected, _ = jax.jit(plain.learn)(start, piece)
+        expected, _ = jax.jit(plain.learn)(start, segment)
         assert same(after.policy, expected.policy, rtol=1e-5, atol=1e-7)
         assert same(after.value, expected.value, rtol=1e-5, atol=1e-7)
         assert not same(after.policy.parameters, learner.policy.parameters)
@@ -113,32 +113,32 @@ class TestAgainstA2C:
         assert not same(after.own.redistributed_value.parameters, learner.own.redistributed_value.parameters)
 
     def test_with_them_alone_it_is_a2c_on_the_redistributed_rewards(self, umbrella):
-        learner, piece = umbrella
+        learner, segment = umbrella
         acting = method(mix=1.0, **{"prediction.warm_up": 1000})
-        after = learn(acting, learner, piece)
-        rewards = redistributed(acting, learner, piece)
-        assert np.abs(rewards - jnp.where(piece.valid, piece.rewards, 0)).max() > 0.05
+        after = learn(acting, learner, segment)
+        rewards = redistributed(acting, learner, segment)
+        assert np.abs(rewards - jnp.where(segment.valid, segment.rewards, 0)).max() > 0.05
         plain = make_method("a2c", inner=INNER, lambda_=0.7, network=TINY)
         start = jax.eval_shape(lambda key: plain.init(key, UMBRELLA), jax.random.key(0))
         start = dataclasses.replace(start, policy=learner.policy, value=learner.own.redistributed_value)
-        expected, _ = jax.jit(plain.learn)(start, dataclasses.replace(piece, rewards=rewards))
+        expected, _ = jax.jit(plain.learn)(start, dataclasses.replace(segment, rewards=rewards))
         assert same(after.policy, expected.policy, rtol=1e-4, atol=1e-6)
         assert same(after.own.redistributed_value, expected.value, rtol=1e-4, atol=1e-6)
 
 
 def test_steps_that_are_not_valid_may_hold_anything(umbrella):
-    """The predictor learns from this piece, too: the second one is when it is due."""
-    learner, piece = umbrella
-    assert not piece.valid.all()
+    """The predictor learns from this segment, too: the second one is when it is due."""
+    learner, segment = umbrella
+    assert not segment.valid.all()
     after = [
         learn(
             method(**{"inner.standardise": True}),
             learner,
             dataclasses.replace(
-                piece,
-                rewards=jnp.where(piece.valid, piece.rewards, anything),
-                actions=jnp.where(piece.valid, piece.actions, action),
-                terminated=jnp.where(piece.valid, piece.terminated, bool(action)),
+                segment,
+                rewards=jnp.where(segment.valid, segment.rewards, anything),
+                actions=jnp.where(segment.valid, segment.actions, action),
+                terminated=jnp.where(segment.valid, segment.terminated, bool(action)),
             ),
         )
         for anything, action in ((0.0, 0), (np.nan, 1))
@@ -158,17 +158,17 @@ def test_steps_that_are_not_valid_may_hold_anything(umbrella):
 
 @pytest.mark.parametrize("mix", [0.0, 0.3, 1.0])
 def test_weights_times_signal_are_the_advantages(umbrella, mix):
-    """Over the steps of the same episode; the predictor reads on from the piece before."""
-    learner, piece = umbrella
-    credit = credit_of(method(mix=mix), learner, piece)
-    sums = jax.vmap(pairwise_sum)(credit.weights, credit.signal, piece.valid, piece.episode)
-    assert np.abs(credit.advantages).max() > 0.1 and piece.episode.max() > 0
+    """Over the steps of the same episode; the predictor reads on from the segment before."""
+    learner, segment = umbrella
+    credit = credit_of(method(mix=mix), learner, segment)
+    sums = jax.vmap(pairwise_sum)(credit.weights, credit.signal, segment.valid, segment.episode)
+    assert np.abs(credit.advantages).max() > 0.1 and segment.episode.max() > 0
     np.testing.assert_allclose(sums, credit.advantages, rtol=1e-4, atol=1e-5)
     started = jax.jit(lambda key: method().init(key, UMBRELLA))(jax.random.key(0))
     fresh = with_own(learner, predictor=started.own.predictor)
     assert learner.own.predictor.state.recordings.running.any()
     if mix:
-        assert not same(credit_of(method(mix=mix), fresh, piece).signal, credit.signal, atol=1e-3)
+        assert not same(credit_of(method(mix=mix), fresh, segment).signal, credit.signal, atol=1e-3)
 
 
 class TestRefusals:
@@ -237,7 +237,7 @@ def test_members_learn_a_game_in_one_program():
 
 def test_it_runs_in_double_precision(x64):
     """Every number of the learner keeps its type, and the predictor learns."""
-    env = InPieces(make_environment("umbrella", length=4, variance=0.25), 7)
+    env = InSegments(make_environment("umbrella", length=4, variance=0.25), 7)
     acting = method(mixing="quality", **{"prediction.scaling": "largest", "prediction.chunk": 2})
     learner = train([acting], [env], [0], Plan(updates=2), 2).learner
     assert learner.own.predictor.state.optimiser.steps[0] == 3
@@ -270,7 +270,7 @@ class TestLearning:
 
     @pytest.mark.nightly
     def test_the_probe_with_a_context(self):
-        env = InPieces(make_environment("probe-context"), 5)
+        env = InSegments(make_environment("probe-context"), 5)
         learner = self.learner("a2c-rr", env, 200, **{"inner.episodes": 4})
         right = jax.nn.softmax(learner.policy.parameters.logits)[:, jnp.arange(2), jnp.arange(2)]
         assert (np.asarray(right) > 0.9).all()
@@ -278,9 +278,9 @@ class TestLearning:
         assert (learner.own.predictor.state.optimiser.steps > 0).all()
 
     @pytest.mark.slow
-    def test_a_decision_whose_reward_is_out_of_sight_and_in_another_piece(self):
-        """γ = 0 and pieces of three steps, episodes of five: what pays is decided before the piece in which it pays."""
-        env = InPieces(make_environment("umbrella", length=4, variance=0.25), 3)
+    def test_a_decision_whose_reward_is_out_of_sight_and_in_another_segment(self):
+        """γ = 0, segments of three steps, episodes of five: what pays is decided before the segment where it pays."""
+        env = InSegments(make_environment("umbrella", length=4, variance=0.25), 3)
         settings = {"inner.discount": 0.0, "inner.episodes": 8}
         blind, seeing = (self.learner(name, env, 500, **settings) for name in ("a2c", "a2c-rr"))
         umbrella = [np.asarray(jax.nn.softmax(x.policy.parameters.logits))[:, 0, 1] for x in (blind, seeing)]
