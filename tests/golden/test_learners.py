@@ -128,7 +128,7 @@ def cases() -> Iterator[Any]:
         yield pytest.param(kind, name, marks=marks, id=f"{kind}-{name}")
 
 
-@pytest.mark.parametrize(("kind", "name"), cases())
+@pytest.mark.parametrize(("kind", "name"), list(cases()))
 def test_learners_are_what_they_were(kind, name, kept):
     case = f"{kind}/{name}"
     now = learned(kind, name)

@@ -31,7 +31,12 @@ from tests.sentences import refused
 
 SPEC = as_json(TrainingSpec("done", "dag", "a2c", 2, (0,), tags={"role": "train"}))
 STATE = {"table": jnp.arange(3.0)}
-GONE = object()
+
+
+class GONE:
+    """In place of a value: the field is not there."""
+
+
 """In the place of a value: the field is deleted."""
 
 
