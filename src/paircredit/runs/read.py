@@ -24,6 +24,9 @@ _LINES = 10_000
 """Of metrics that are parsed at a time."""
 
 
+_PARTS_OF_RULES = (".contribution", ".redistributed_value", ".predictor", ".largest", ".quality")
+
+
 @dataclasses.dataclass(frozen=True)
 class Run:
     """A run on disk; the files of a finished one are checked against their sums when they are read.
@@ -121,8 +124,9 @@ class Run:
                 "train it again with this version."
             )
         header, arrays = read_archive(io.BytesIO(self.checked(LEARNER)), path, LEARNER_FORMAT)
+        arrays, types = ({_present_name(name): x for name, x in kept.items()} for kept in (arrays, header["dtypes"]))
         advice = "read it with the version that made it, or train it again"
-        return unflatten("", like, arrays, header["dtypes"], path, advice)
+        return unflatten("", like, arrays, types, path, advice)
 
     def checked(self, name: str) -> bytes:
         """The content of a file, if it is what the manifest says it is; of an unfinished run, its metrics so far."""
@@ -146,6 +150,11 @@ class Run:
         """Of the metrics, without one that is about to be written; read once, so that all who look see the same."""
         content = read_file(self.path / METRICS)
         return content[: content.rfind(b"\n") + 1]
+
+
+def _present_name(name: str) -> str:
+    """The path of an array in a learner, which earlier versions wrote without `.own` before parts of a rule."""
+    return f".own{name}" if name.startswith(_PARTS_OF_RULES) else name
 
 
 def read_run(path: Path) -> Run:
