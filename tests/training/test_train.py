@@ -100,14 +100,13 @@ class TestGoingOn:
 
     def test_only_where_a_chunk_ends(self):
         with refused("After 3 updates", "chunk of 4"):
-            train(
-                [make_method("a2c")],
-                [DAG],
-                [0],
-                self.plan,
-                10,
-                go_on=(3, states_like([make_method("a2c")], [DAG], [0], self.plan)),
-            )
+            self.go_on_after(3)
+        with refused("10 updates", "after 12"):
+            self.go_on_after(12)
+
+    def go_on_after(self, done):
+        method = make_method("a2c")
+        train([method], [DAG], [0], self.plan, 10, go_on=(done, states_like([method], [DAG], [0], self.plan)))
 
     def test_the_shape_of_states_is_known_without_computing_them(self):
         state = start_members(

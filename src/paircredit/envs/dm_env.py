@@ -91,6 +91,11 @@ class DmEnvironment(eqx.Module):
     horizon: int = eqx.field(static=True)
 
     @property
+    def host_number(self) -> Int32[Array, ""]:
+        """The number by which the host knows this adapter."""
+        return self.number
+
+    @property
     def spec(self) -> EnvSpec:
         """The shape of the environment."""
         return EnvSpec(self.name, self.num_actions, Vector(self.size), self.horizon)

@@ -143,15 +143,15 @@ class TabularEnvironment(Environment, Protocol):
 
 
 @runtime_checkable
-class EpisodesByNumber(Protocol):
-    """An environment whose episodes live on the host, known by this number and their seeds.
+class EpisodesOnHost(Protocol):
+    """An environment whose episodes are on the host, where each is known by this number and a member's seed.
 
-    No two members of a training may have both in common, because they would step the same episodes.
+    No two members of a training may have both in common: they would step the same episodes.
     """
 
     @property
-    def number(self) -> Any:
-        """Which of all such environments this one is."""
+    def host_number(self) -> Any:
+        """The number of this environment among all such ones of the process."""
         ...
 
 

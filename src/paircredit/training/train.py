@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from paircredit.envs.hosted import is_hosted
-from paircredit.envs.protocol import EpisodesByNumber
+from paircredit.envs.protocol import EpisodesOnHost
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.methods.registry import method_name
 from paircredit.training.hosted import HostedMembers
@@ -79,10 +79,11 @@ def train(
                 done, state = 0, place.start_members(stacked_methods, stacked_envs, plan, keys, weights)
         else:
             done, state = go_on[0], place.put(go_on[1])
-            if done > total_updates or (done % plan.updates and done != total_updates):
+            if done > total_updates:
+                raise PaircreditError(f"A training of {total_updates} updates cannot go on after {done} of them.")
+            if done % plan.updates and done != total_updates:
                 raise PaircreditError(
-                    f"After {done} of {total_updates} updates no chunk of {plan.updates} ends, so training cannot go "
-                    "on there."
+                    f"After {done} updates no chunk of {plan.updates} ends, so training cannot go on there."
                 )
         while done < total_updates:
             size = min(plan.updates, total_updates - done)
@@ -166,7 +167,9 @@ def _refuse_what_cannot_start(
 
 def _refuse_shared_episodes(envs: Sequence[Any], seeds: Sequence[int]) -> None:
     """Episodes on the host may be known by their seeds, and no two members can step the same one."""
-    numbered = [(env.number, seed) for env, seed in zip(envs, seeds, strict=True) if isinstance(env, EpisodesByNumber)]
+    numbered = [
+        (env.host_number, seed) for env, seed in zip(envs, seeds, strict=True) if isinstance(env, EpisodesOnHost)
+    ]
     if len({(int(number), seed) for number, seed in numbered}) < len(numbered):
         raise PaircreditError(
             "Two members have the same dm_env adapter and the same seed, so that their episodes on the host would be "
