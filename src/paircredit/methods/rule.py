@@ -146,7 +146,7 @@ def lambda_credit(
     rewards, valid = trajectory.rewards, trajectory.valid
     advantages = lambda_advantages(rewards, values, discounts, lambda_, valid)
     errors = td_errors(rewards, values, discounts, valid)
-    weights = trace_weights(jnp.where(valid, discounts * lambda_, 0.0))
+    weights = within_episodes(trace_weights(jnp.where(valid, discounts * lambda_, 0.0)), trajectory)
     return Credit(advantages, weights, errors, jnp.zeros_like(errors), regular_return=advantages + values[:-1])
 
 
