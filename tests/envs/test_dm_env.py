@@ -16,7 +16,7 @@ from paircredit.envs.pieces import InPieces
 from paircredit.methods import make_method, methods
 from paircredit.settings import replace_dotted
 from paircredit.training import Plan, collect_episodes, stack_members, train
-from tests.envs.players import Player
+from tests.players import Player
 from tests.sentences import refused
 
 with warnings.catch_warnings():

@@ -16,6 +16,7 @@ from paircredit.methods import InnerLoop, make_method
 from paircredit.networks import PolicyTable
 from paircredit.training import collect_episodes
 from paircredit.types import TimeStep
+from tests.players import Player
 
 EPISODES = 5000
 rng = np.random.default_rng(0)
@@ -132,25 +133,14 @@ class Corridor(eqx.Module):
         )
 
 
-class EveryOther(eqx.Module):
+class EveryOther(Player):
     """An agent that remembers whether it moved: it moves, waits, moves, waits, whatever it sees."""
-
-    episodes: int = eqx.field(static=True, default=200)
-
-    def init(self, key, env):
-        return ()
 
     def initial_carry(self, learner):
         return jnp.array(1.0)
 
     def policy(self, learner, carry, observation):
         return jnp.stack([jnp.array(0.0), 200.0 * carry - 100.0]), 1.0 - carry
-
-    def remember(self, carry, action, reward):
-        return carry
-
-    def learn(self, learner, trajectory):
-        return learner, ()
 
 
 class Alternating(EveryOther):
@@ -168,7 +158,7 @@ class Alternating(EveryOther):
 
 @pytest.fixture(scope="module")
 def corridor():
-    env, method = Corridor(jnp.array(3)), EveryOther()
+    env, method = Corridor(jnp.array(3)), EveryOther(200)
     return jax.device_get(jax.jit(lambda key: collect_episodes(method, (), env, key))(jax.random.key(0)))
 
 
@@ -178,7 +168,7 @@ def test_memory_is_carried_from_step_to_step_and_starts_anew_in_every_episode(co
 
 
 def test_an_agent_is_told_its_actions_and_rewards(corridor):
-    env, method = Corridor(jnp.array(3)), Alternating()
+    env, method = Corridor(jnp.array(3)), Alternating(200)
     told = jax.device_get(jax.jit(lambda key: collect_episodes(method, (), env, key))(jax.random.key(0)))
     np.testing.assert_array_equal(told.actions[told.valid], corridor.actions[corridor.valid])
 

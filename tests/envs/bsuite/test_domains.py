@@ -25,7 +25,7 @@ from paircredit.envs.bsuite import (
 )
 from paircredit.training import collect_episodes, stack_members
 from tests.envs.bsuite.balance import balance
-from tests.envs.players import Player
+from tests.players import Player
 from tests.sentences import refused
 
 KEY = jax.random.key(3)
