@@ -277,6 +277,7 @@ def test_the_largest_group_is_as_small_as_can_be(members, most, groups):
     assert make_environment("atari/breakout", groups=most).groups(members) == groups
 
 
+@pytest.mark.nightly
 def test_a2c_rr_records_the_newest_frames():
     env = make_environment("atari/breakout", size=40, steps=10)
     prediction = {"steps": 16, "capacity": 4, "batch_size": 2, "warm_up": 2, "every": 2, "width": 8, "cells": 4}
