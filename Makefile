@@ -29,7 +29,7 @@ test: lint typecheck ## Check style and types, then run the tests but for the ni
 	$(VENV)/bin/python -m pytest -n 2 --dist loadfile -m "not nightly"
 
 test-all: lint typecheck ## The same with the nightly tests: campaigns, long comparisons, all pages.
-	$(VENV)/bin/python -m pytest -n 2 --dist loadfile
+	PAIRCREDIT_PARITY_STEPS=10000 PAIRCREDIT_PARITY_EPISODES=50 $(VENV)/bin/python -m pytest -n 2 --dist loadfile
 
 lint: $(DEV) ## Check style and formatting.
 	$(VENV)/bin/ruff check .

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -122,24 +121,22 @@ def kept():
     return json.loads(KEPT.read_text()) if KEPT.exists() else {}
 
 
-def cases() -> Iterator[Any]:
-    for kind, name in CASES:
-        marks = () if kind in QUICK or name == ALWAYS else pytest.mark.nightly
-        yield pytest.param(kind, name, marks=marks, id=f"{kind}-{name}")
+def case(kind: str, name: str) -> Any:
+    marks = () if kind in QUICK or name == ALWAYS else pytest.mark.nightly
+    return pytest.param(kind, name, marks=marks, id=f"{kind}-{name}")
 
 
-@pytest.mark.parametrize(("kind", "name"), list(cases()))
+@pytest.mark.parametrize(("kind", "name"), [case(*each) for each in CASES])
 def test_learners_are_what_they_were(kind, name, kept):
-    case = f"{kind}/{name}"
-    now = learned(kind, name)
+    key, now = f"{kind}/{name}", learned(kind, name)
     if os.environ.get("PAIRCREDIT_GOLDEN") == "write":
-        kept[case] = now
+        kept[key] = now
         KEPT.write_text(json.dumps(kept, indent=None, sort_keys=True, separators=(",", ":")) + "\n")
         return
-    before = kept[case]
+    before = kept[key]
     assert now["summaries"].keys() == before["summaries"].keys()
     assert now["learner"].keys() == before["learner"].keys()
     close = {"rtol": 1e-4, "atol": 1e-5} if kind in SINGLE else {"rtol": 1e-11, "atol": 1e-12}
     for what in ("summaries", "learner"):
-        for key, value in before[what].items():
-            np.testing.assert_allclose(now[what][key], value, **close, err_msg=f"{case} {key}")
+        for path, value in before[what].items():
+            np.testing.assert_allclose(now[what][path], value, **close, err_msg=f"{key} {path}")

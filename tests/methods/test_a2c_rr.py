@@ -374,6 +374,7 @@ class TestPresets:
         )
 
 
+@pytest.mark.nightly
 class TestKeyToDoor:
     def test_members_learn_in_one_program_and_keep_their_pictures(self):
         env = KeyToDoorConfig(key_steps=4, apple_steps=6, door_steps=4, fewest_apples=19)

@@ -165,6 +165,7 @@ def test_sequences_of_a2c_rr_do_not_go_on_in_the_episodes_after_a_stop():
     """The chain's episodes are longer than all segments: without a stop, a sequence grows by seven steps a segment."""
     env = Theatre(InSegments(make_environment("bsuite/discounting_chain"), 7))
     settings = {"inner.episodes": 3, "prediction.steps": 50, "prediction.capacity": 6, "prediction.warm_up": 10}
+    settings |= {"network.trunk": (4, 4), "prediction.width": 6, "prediction.cells": 4}
     method = make_method("a2c-rr", "default", "bsuite/discounting_chain")
     methods = [replace_dotted(method, settings, "a2c-rr")] * MEMBERS
 

@@ -101,9 +101,12 @@ class TestGoingOn:
 
     def test_only_where_a_chunk_ends(self):
         with refused("After 3 updates", "chunk of 4"):
-            train([A2C], [DAG], [0], self.plan, 10, go_on=(3, states_like([A2C], [DAG], [0], self.plan)))
+            self.go_on_after(3)
         with refused("10 updates", "after 12"):
-            train([A2C], [DAG], [0], self.plan, 10, go_on=(12, states_like([A2C], [DAG], [0], self.plan)))
+            self.go_on_after(12)
+
+    def go_on_after(self, done):
+        train([A2C], [DAG], [0], self.plan, 10, go_on=(done, states_like([A2C], [DAG], [0], self.plan)))
 
     def test_the_shape_of_states_is_known_without_computing_them(self):
         state = start_members(stack_members([A2C] * 2), stack_members([DAG] * 2), self.plan, member_keys([0, 1]))
@@ -195,7 +198,11 @@ class TestMemory:
             gc.collect()
             sizes.append(sum(x.nbytes for x in jax.live_arrays()))
 
-        train([make_method("meta-pwr")], [DAG], [0], Plan(updates=10), 60, on_chunk=measure)
+        gc.freeze()  # what is there already need not be looked at again after every chunk
+        try:
+            train([make_method("meta-pwr")], [DAG], [0], Plan(updates=10), 60, on_chunk=measure)
+        finally:
+            gc.unfreeze()
         assert len(sizes) == 6 and len(set(sizes)) == 1
 
     def test_a_longer_chunk_needs_no_more_memory_but_for_its_summaries(self):
