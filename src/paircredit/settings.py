@@ -11,6 +11,7 @@ rule stand among those of its agent: `lambda_`, not `rule.lambda_`.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -204,7 +205,7 @@ def check_kind(field: dataclasses.Field, value: Any, whose: str) -> None:
         value: the value that it is to have.
         whose: the setting, for the sentence.
     """
-    annotation = field.type if isinstance(field.type, str) else str(vars(field.type).get("__name__", ""))
+    annotation = field.type if isinstance(field.type, str) else inspect.formatannotation(field.type)
     kind, _, none = annotation.partition(" | ")
     if kind not in _KINDS or (eqx.is_array_like(value) and not isinstance(value, bool | int | float)):
         return

@@ -40,7 +40,7 @@ def run_example(monkeypatch, capsys):
 
 
 def numbers_after(text: str, output: str) -> list[float]:
-    """All numbers between a segment of text and the end of its line."""
+    """All numbers between a piece of text and the end of its line."""
     line = next(line for line in output.splitlines() if text in line)
     return [float(number) for number in re.findall(NUMBER, line.split(text, 1)[1])]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import jax
 import pytest
 
+from paircredit.envs import make_environment
 from paircredit.methods import (
     A2C,
     A2CRR,
@@ -15,6 +17,7 @@ from paircredit.methods import (
     MetaLambda,
     MetaPWR,
     MetaPWTD,
+    OuterLoop,
     SyntheticReturns,
     make_method,
     method_name,
@@ -92,6 +95,17 @@ def test_a_method_of_ones_own(monkeypatch):
     assert (mine.rule, mine.episodes, methods()["mine"]) == (A2C(lambda_=0.3), 3, "the same again")
     with refused("'mine'", "already"):
         register_method("mine", ActorCritic(A2C()), "and again")
+
+
+def test_an_outer_loop_with_nothing_to_learn_is_refused():
+    with refused("A2C has no weights to learn", "outer loop"):
+        ActorCritic(A2C(), outer=OuterLoop()).init(jax.random.key(0), make_environment("dag"))
+
+
+def test_weights_without_an_outer_loop_stay_what_they_are():
+    method = ActorCritic(MetaPWR())
+    learner = method.init(jax.random.key(0), make_environment("dag"))
+    assert not method.learns_weights and learner.weights.state == () and learner.weights.parameters.eta.any()
 
 
 @pytest.mark.parametrize("env", ["minatr/breakout", "key-to-dor", "bsuite/catc", "", 3])

@@ -14,6 +14,7 @@ import jax
 from jaxtyping import Array, Float, Int, Key
 
 from paircredit.envs.protocol import Environment
+from paircredit.errors import PaircreditError
 from paircredit.estimators.shapes import expect_shape
 from paircredit.metagradient import MetaProblem, explicit_one_step
 from paircredit.methods.loops import InnerLoop, OuterData, OuterLoop, Trained
@@ -133,6 +134,8 @@ class ActorCritic(eqx.Module):
             expect_shape(f"The fixed value function for {spec.name}", self.fixed_value, (num_states(spec),))
             value = ValueTable(self.fixed_value)
         weights = self._rule.weights(self, weights_key, env)
+        if weights is None and self.outer is not None:
+            raise PaircreditError(f"{type(self.rule).__name__} has no weights to learn; leave out its outer loop.")
         if weights is not None:
             weights = Trained(weights, ()) if self.outer is None else self.outer.trained_weights(weights)
         own = self.rule.start(self, key, env) if isinstance(self.rule, LearningRule) else ()
