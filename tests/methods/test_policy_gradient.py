@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.methods.policy_gradient import legal_log_probs, mean_over_valid, policy_gradient_loss
+from paircredit.methods.loops import legal_log_probs, mean_over_valid, policy_gradient_loss
 from paircredit.networks import PolicyTable
 from paircredit.types import Trajectory
 

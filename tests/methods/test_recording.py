@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.methods.recording import Recordings
+from paircredit.methods.replay import Recordings
 from tests.methods.streams import Sequence, Stream, make_stream, picture, recorded, state
 
 

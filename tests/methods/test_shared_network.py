@@ -13,7 +13,7 @@ from paircredit.envs import make_environment
 from paircredit.envs.segments import InSegments
 from paircredit.metagradient import autodiff_one_step, check_metagradient, explicit_one_step, unrolled_objective
 from paircredit.methods import InnerLoop, OuterLoop, make_method
-from paircredit.methods.policy_gradient import policy_gradient_loss
+from paircredit.methods.loops import policy_gradient_loss
 from paircredit.networks import NetworkSpec, SharedNetwork
 from paircredit.training.rollout import collect, start_actors
 from tests.sentences import refused

@@ -12,7 +12,7 @@ import pytest
 from paircredit.envs import KeyToDoorConfig, make_environment
 from paircredit.estimators import lambda_advantages, pairwise_sum
 from paircredit.methods import TVT, InnerLoop, make_method, replace_dotted
-from paircredit.methods.memory_losses import (
+from paircredit.methods.tvt import (
     clip_gradient,
     policy_loss,
     read_strength_loss,

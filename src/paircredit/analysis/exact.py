@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from paircredit.envs.protocol import TabularModel
-from paircredit.methods.policy_gradient import legal_log_probs
+from paircredit.methods.loops import legal_log_probs
 
 
 def policy_probabilities(model: TabularModel, logits: Float[Array, "S A"]) -> Float[Array, "S A"]:

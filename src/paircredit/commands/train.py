@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import numpy as np
 
-from paircredit.commands.games import refuse_another_game
 from paircredit.commands.options import parse_options
 from paircredit.errors import PaircreditError
 from paircredit.interrupts import at_work
@@ -223,3 +222,19 @@ def _shorten(words: list[str], method: Any) -> list[str]:
         short = not prefix and word.startswith("--method.") and {name, negated} & inner and name not in own
         result.append("--method.inner." + rest if short else word)
     return result
+
+
+def refuse_another_game(env: str, game: object, command: str) -> None:
+    """Refuse a game that has a name of its own; one that only the emulator knows can be named as a setting.
+
+    Args:
+        env: the name that was typed.
+        game: what the environment's setting `game` is to be; None where there is none.
+        command: that would be right, with {} in the place of the environment's name.
+    """
+    from paircredit.envs import environment_config, environments
+
+    own = getattr(environment_config(env), "game", None)
+    right = f"{env.split('/')[0]}/{game}"
+    if own is not None and game not in (None, own) and right in environments():
+        raise PaircreditError(f"The game is a part of the name: {command.format(right)}.")

@@ -14,8 +14,7 @@ from jaxtyping import Array, Float, Key
 from paircredit.envs.protocol import Environment
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.estimators.redistribution import STREAM_COMPENSATIONS, Compensation, mix_advantages, redistribute
-from paircredit.methods.loops import Trained
-from paircredit.methods.policy_gradient import over_steps
+from paircredit.methods.loops import Trained, over_steps
 from paircredit.methods.return_prediction import ReturnPrediction
 from paircredit.methods.rule import Credit, Experience, Needs, lambda_credit
 from paircredit.methods.stream_prediction import read, see, start_stream

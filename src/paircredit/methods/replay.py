@@ -1,4 +1,8 @@
-"""The last episodes, kept on the device to learn from again."""
+"""Stored experience to learn from again: whole episodes, or the sequences of a stream.
+
+Of a stream, steps are written where they stay: every actor owns a slot, and a sequence that is complete is stored by
+handing its slot to a ring and taking the slot of the oldest one from it. No sequence is ever copied.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from paircredit.envs.protocol import Environment
+from paircredit.estimators.redistribution import SequenceMarks, mark_sequences
 from paircredit.types import PyTree, Trajectory
 
 
@@ -79,3 +84,174 @@ class Replay(eqx.Module):
         """Episodes drawn uniformly from those that are stored, each draw from all of them."""
         places = jax.random.randint(key, (count,), 0, jnp.minimum(self.stored, self.capacity))
         return jax.tree.map(lambda x: x[places], self.episodes)
+
+
+class Books(eqx.Module):
+    """Which slot belongs to whom.
+
+    Attributes:
+        own: the slots that the B actors write to.
+        paid: Σ R of their running sequences.
+        ring: the slots of stored sequences; a new one takes the place of the oldest.
+        lengths: steps of the sequences in the ring; 0 where there is none yet.
+        returns: Σ R of the sequences in the ring.
+        stored: how many were ever stored.
+    """
+
+    own: Int[Array, " B"]
+    paid: Float[Array, " B"]
+    ring: Int[Array, " N"]
+    lengths: Int[Array, " N"]
+    returns: Float[Array, " N"]
+    stored: Int[Array, ""]
+
+    @classmethod
+    def blank(cls, actors: int, capacity: int) -> Books:
+        """Nothing stored; all slots are given out."""
+        slots = jnp.arange(actors + capacity, dtype=jnp.int32)
+        return cls(
+            own=slots[:actors],
+            paid=jnp.zeros((actors,), dtype=float),
+            ring=slots[actors:],
+            lengths=jnp.zeros((capacity,), dtype=jnp.int32),
+            returns=jnp.zeros((capacity,), dtype=float),
+            stored=jnp.zeros((), dtype=jnp.int32),
+        )
+
+    def close(self, complete: Bool[Array, " B"], lengths: Int[Array, " B"]) -> Books:
+        """Store the sequences that are complete, of these lengths; their actors go on in the slots of the oldest."""
+        room = self.ring.shape[0]
+        counts = complete.astype(jnp.int32)
+        places = (self.stored + jnp.cumsum(counts) - counts) % room
+        oldest = self.ring[places]
+        places = jnp.where(complete, places, room)  # out of range: nothing is written
+        return Books(
+            own=jnp.where(complete, oldest, self.own),
+            paid=jnp.where(complete, 0.0, self.paid),
+            ring=self.ring.at[places].set(self.own, mode="drop"),
+            lengths=self.lengths.at[places].set(lengths, mode="drop"),
+            returns=self.returns.at[places].set(self.paid, mode="drop"),
+            stored=self.stored + jnp.sum(counts, dtype=jnp.int32),
+        )
+
+
+class Recordings(eqx.Module):
+    """The running sequences of B actors and the last N complete ones.
+
+    Attributes:
+        frames: what is seen of S_t, in N + B slots of this many steps.
+        actions: A_t, in the same slots.
+        running: steps of the running sequences.
+        books: which slot is whose.
+    """
+
+    frames: PyTree
+    actions: Int[Array, "slots S"]
+    running: Int[Array, " B"]
+    books: Books
+
+    @classmethod
+    def empty(cls, frame: PyTree, actors: int, capacity: int, steps: int) -> Recordings:
+        """Room for this many complete sequences of this many steps, beside the running ones.
+
+        Args:
+            frame: the shape and type of what is kept of an observation.
+            actors: B, at most `capacity`.
+            capacity: N.
+            steps: of a full sequence.
+        """
+        slots = actors + capacity
+        return cls(
+            frames=jax.tree.map(lambda x: jnp.zeros((slots, steps, *x.shape), x.dtype), frame),
+            actions=jnp.zeros((slots, steps), dtype=jnp.int32),
+            running=jnp.zeros((actors,), dtype=jnp.int32),
+            books=Books.blank(actors, capacity),
+        )
+
+    @property
+    def steps(self) -> int:
+        """Of a full sequence."""
+        return self.actions.shape[-1]
+
+    @property
+    def capacity(self) -> int:
+        """How many complete sequences there is room for."""
+        return self.books.ring.shape[-1]
+
+    @property
+    def stored(self) -> Int[Array, ""]:
+        """How many complete sequences were ever stored."""
+        return self.books.stored
+
+    def marks(self, trajectory: Trajectory) -> SequenceMarks:
+        """Where the sequences of the next segment of every actor start and end.
+
+        The last step of a segment is truncated also where the episode goes on. One that was indeed cut there is closed
+        with the next segment, which begins with a step that is not valid.
+        """
+        last = jnp.arange(trajectory.valid.shape[1]) == trajectory.valid.shape[1] - 1
+        ends = trajectory.terminated | (trajectory.truncated & ~last)
+        return jax.vmap(lambda v, e, n: mark_sequences(v, e, n, self.steps))(trajectory.valid, ends, self.running)
+
+    def add(
+        self,
+        frames: PyTree,
+        actions: Int[Array, "B T"],
+        rewards: Float[Array, "B T"],
+        valid: Bool[Array, "B T"],
+        marks: SequenceMarks,
+    ) -> tuple[Recordings, Float[Array, ""]]:
+        """With the next segment of every actor; any number of sequences may end in it.
+
+        Args:
+            frames: what is to be kept of S_0 … S_{T−1}.
+            actions: A_0 … A_{T−1}.
+            rewards: R_1 … R_T.
+            valid: which steps belong to sequences.
+            marks: where these start and end.
+
+        Returns:
+            The recordings, and the largest |return| of the sequences that were completed, 0 if none was.
+        """
+        slots = self.actions.shape[0]
+        paid = jnp.where(valid, rewards, 0.0)
+        count = valid.shape[1]
+        before = jnp.concatenate([self.running[:, None], marks.position[:, :-1] + 1], axis=1)
+        lengths = jnp.where(valid, marks.position + 1, before)  # a step that is not valid is none of the sequence
+
+        def step(state: tuple[Books, Array], now: tuple[Array, ...]) -> tuple[tuple[Books, Array], tuple]:
+            books, taken = state
+            number, reward, complete, length = now
+            books = eqx.tree_at(lambda b: b.paid, books, books.paid + reward)
+            after = books.close(complete, length)
+            taken = taken.at[jnp.where(complete, after.own, slots)].set(number, mode="drop")
+            return (after, taken), (books.own, jnp.where(complete, jnp.abs(books.paid), 0.0))
+
+        start = (self.books, jnp.full((slots,), -1, dtype=jnp.int32))
+        by_step = (jnp.arange(count, dtype=jnp.int32), paid.T, marks.closes.T, lengths.T)
+        (books, taken), (places, returns) = jax.lax.scan(step, start, by_step)
+
+        # A slot that was stored and taken again within the segment holds what was written to it after that. What is not
+        # to be written goes to slots that do not exist, each to another one: no two writes meet.
+        places = places.T
+        kept = valid & (jnp.arange(count, dtype=jnp.int32) > taken[places])
+        nowhere = slots + jnp.arange(places.size, dtype=jnp.int32).reshape(places.shape)
+        at = jnp.where(kept, places, nowhere), marks.position
+
+        def write(room: Array, new: Array) -> Array:
+            return room.at[at].set(new.astype(room.dtype), mode="drop", unique_indices=True)
+
+        frames = jax.tree.map(write, self.frames, frames)
+        return Recordings(frames, write(self.actions, actions), marks.length, books), jnp.max(returns)
+
+    def sample(self, key: Key[Array, ""], count: int) -> Episodes:
+        """Sequences drawn uniformly from those that are stored, each draw from all of them."""
+        books = self.books
+        places = jax.random.randint(key, (count,), 0, jnp.minimum(books.stored, self.capacity))
+        slots = books.ring[places]
+        return Episodes(
+            observations=jax.tree.map(lambda x: x[slots], self.frames),
+            actions=self.actions[slots],
+            valid=jnp.arange(self.steps, dtype=jnp.int32) < books.lengths[places][:, None],
+            returns=books.returns[places],
+        )

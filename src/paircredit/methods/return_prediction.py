@@ -13,8 +13,7 @@ from paircredit.envs.protocol import Environment
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.estimators.redistribution import prediction_quality
 from paircredit.metagradient.optimisers import Optimiser, adam, apply_updates
-from paircredit.methods.loops import Trained
-from paircredit.methods.policy_gradient import mean_over_valid
+from paircredit.methods.loops import Trained, mean_over_valid
 from paircredit.methods.replay import Episodes, Replay
 from paircredit.networks import NetworkSpec
 from paircredit.networks.return_predictor import CellStart, FirstChange, Inputs, ReturnPredictor

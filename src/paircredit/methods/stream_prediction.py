@@ -16,7 +16,7 @@ from paircredit.envs.protocol import Environment
 from paircredit.estimators.redistribution import Compensation, SequenceMarks, prediction_quality, redistribute_stream
 from paircredit.metagradient.optimisers import apply_updates
 from paircredit.methods.loops import Trained
-from paircredit.methods.recording import Recordings
+from paircredit.methods.replay import Recordings
 from paircredit.methods.return_prediction import RECENT, ReturnPrediction
 from paircredit.networks import NetworkSpec
 from paircredit.networks.return_predictor import ReturnPredictor

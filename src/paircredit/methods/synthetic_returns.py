@@ -14,8 +14,7 @@ from jaxtyping import Array, Float, Key
 from paircredit.envs.protocol import Environment
 from paircredit.estimators import associated_rewards, synthetic_rewards
 from paircredit.metagradient.optimisers import Optimiser
-from paircredit.methods.loops import Trained
-from paircredit.methods.policy_gradient import mean_over_valid
+from paircredit.methods.loops import Trained, mean_over_valid
 from paircredit.methods.rule import Credit, Experience, Needs, lambda_credit
 from paircredit.networks import contribution_for
 from paircredit.networks.state_functions import Contribution

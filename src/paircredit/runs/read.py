@@ -124,7 +124,8 @@ class Run:
                 "train it again with this version."
             )
         header, arrays = read_archive(io.BytesIO(self.checked(LEARNER)), path, LEARNER_FORMAT)
-        arrays, types = ({_present_name(name): x for name, x in kept.items()} for kept in (arrays, header["dtypes"]))
+        arrays = {_present_name(name): array for name, array in arrays.items()}
+        types = {_present_name(name): dtype for name, dtype in header["dtypes"].items()}
         advice = "read it with the version that made it, or train it again"
         return unflatten("", like, arrays, types, path, advice)
 

@@ -24,7 +24,7 @@ from jaxtyping import Array, Float, Int, Key
 from paircredit.envs.protocol import Environment, Summarises
 from paircredit.metagradient import global_norm, unrolled_metagradient
 from paircredit.methods.agent import Learner, meta_learn
-from paircredit.methods.policy_gradient import mean_over_valid
+from paircredit.methods.loops import mean_over_valid
 from paircredit.methods.protocol import Method
 from paircredit.parts import part
 from paircredit.training.rollout import collect, collect_episodes, start_actors, summary_of

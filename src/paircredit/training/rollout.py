@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from paircredit.envs.protocol import Environment, EnvSpec
-from paircredit.methods.policy_gradient import ILLEGAL_LOGIT
+from paircredit.methods.loops import ILLEGAL_LOGIT
 from paircredit.methods.protocol import Method
 from paircredit.networks.perception import prepare
 from paircredit.types import PyTree, TimeStep, Trajectory, episode_numbers
