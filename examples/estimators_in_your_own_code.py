@@ -76,7 +76,7 @@ def policy_loss(logit, batch, advantages):
 
 
 def outer_loss(eta, logit, networks, batch, next_batch):
-    """What judges η: the regular loss on the next batch, after the update that η has shaped."""
+    """What evaluates η: the regular loss on the next batch, after the update that η has shaped."""
     slope = jax.grad(policy_loss)(logit, batch, pairwise_advantages(eta, networks, batch))
     return policy_loss(logit - POLICY_RATE * slope, next_batch, regular_advantages(networks, next_batch))
 
