@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -70,6 +71,28 @@ def test_it_comes_back_and_is_in_the_manifest(run: Path) -> None:
     assert read.manifest["files"]["learner.npz"]["bytes"] == (run / "learner.npz").stat().st_size
     with np.load(run / "learner.npz", allow_pickle=False) as file:
         assert "['weights']['table']" in file.files
+
+
+def test_parts_of_rules_are_found_where_earlier_versions_wrote_them(tmp_path: Path) -> None:
+    """Then they stood beside the policy; now they are in `own`."""
+
+    class Before(eqx.Module):
+        policy: jax.Array
+        contribution: dict[str, jax.Array]
+
+    class Now(eqx.Module):
+        policy: jax.Array
+        own: Any
+
+    class Own(eqx.Module):
+        contribution: dict[str, jax.Array]
+
+    parts = {"later": jnp.arange(3.0)}
+    with RunWriter(tmp_path / "run", "training", SPEC) as writer:
+        writer.append([{"update": 0}])
+        writer.finish({"a": np.ones(3)}, Before(jnp.ones(2), parts))
+    found = read_run(tmp_path / "run").learner(Now(jnp.zeros(2), Own({"later": jnp.zeros(3)})))
+    np.testing.assert_array_equal(found.own.contribution["later"], parts["later"])
 
 
 def test_killed_at_every_change_of_the_disk_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
