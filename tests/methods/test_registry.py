@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 import pytest
 
 from paircredit.envs import make_environment
@@ -100,6 +101,11 @@ def test_a_method_of_ones_own(monkeypatch):
 def test_an_outer_loop_with_nothing_to_learn_is_refused():
     with refused("A2C has no weights to learn", "outer loop"):
         ActorCritic(A2C(), outer=OuterLoop()).init(jax.random.key(0), make_environment("dag"))
+
+
+def test_a_fixed_value_that_nobody_looks_at_is_refused():
+    with refused("HPWR has no value function of the regular return", "fixed_value"):
+        make_method("h-pwr", fixed_value=jnp.zeros(10)).init(jax.random.key(0), make_environment("dag", depth=4))
 
 
 def test_weights_without_an_outer_loop_stay_what_they_are():

@@ -130,6 +130,11 @@ class ActorCritic(eqx.Module):
         if needs.values != "regular":
             weighted_value = self.inner.trained_value(value_for(weighted_key, spec, self.network))
         if self.fixed_value is not None:
+            if needs.values == "weighted":
+                raise PaircreditError(
+                    f"{type(self.rule).__name__} has no value function of the regular return, so none can be fixed; "
+                    "leave out fixed_value."
+                )
             expect_shape(f"The fixed value function for {spec.name}", self.fixed_value, (num_states(spec),))
             value = ValueTable(self.fixed_value)
         weights = self._rule.weights(self, weights_key, env)
