@@ -292,6 +292,16 @@ EXPERIMENTS = (
         lambda scale: _each("hard", ("a2c", "meta-pwr"), scale),
     ),
     Recipe(
+        "key-to-door-printed",
+        "the paper's hyperparameters in their plainest reading, at the paper's length, where the paper tuned them",
+        {
+            "smoke": small(1_280, 2),
+            "short": Scale(20_000_000, 5, "paper"),
+            "paper": Scale(50_000_000, 10, "paper"),
+        },
+        lambda scale: _each("printed", OWN, scale),
+    ),
+    Recipe(
         "key-to-door-search",
         "λ and learning rate of A2C in Key-to-Door",
         {
