@@ -55,6 +55,7 @@ def test_functions_are_compiled_side_by_side_and_measured():
     assert found.argument_bytes == 4000
 
 
+@pytest.mark.nightly
 def test_the_parts_of_an_update_are_timed(traced):
     row = bench(TINY)
     assert set(row["parts"]) == {"rollout", "policy", "values", "weights", "meta", "update alone"}

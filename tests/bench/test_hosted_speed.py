@@ -16,6 +16,7 @@ WORDS = "--env atari/pong --preset small --members 2 --updates 1 --repeats 2 --m
 SETTINGS = "env.size=40 env.steps=5 env.groups=2 env.rollouts=host inner.episodes=2 network.trunk=[8,8]"
 
 
+@pytest.mark.nightly
 def test_both_sides_are_timed_and_one_pool_serves_all_that_have_as_many_emulators(monkeypatch, tmp_path, capsys):
     opened = []
 

@@ -151,8 +151,8 @@ def expect_learning(before, after, summaries):
     assert moved(before, after, "policy")
 
 
-EVERY_DAY = ("a2c", "meta-pwr", "tvt")
-"""A method without weights, one that learns weights, one that acts with a memory."""
+EVERY_DAY = ("a2c", "meta-pwr")
+"""A method without weights and one that learns weights."""
 
 
 @pytest.mark.parametrize(
@@ -176,6 +176,7 @@ def test_a_method_with_a_memory_of_episodes_trains_on_segments_of_it():
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_weights_are_learned_with_resets_as_well():
     plan = Plan("reset", 2, inner_updates=2)
     before, after, summaries = trained("meta-pwr", [small_catch(), small_catch()], plan)

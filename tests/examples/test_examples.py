@@ -58,6 +58,24 @@ def test_estimators_in_your_own_code(run_example):
 
 
 @pytest.mark.slow
+def test_a_method_of_ones_own_trains(run_example, tmp_path, monkeypatch):
+    """Its weights depend on the lag alone, and have been learned."""
+    monkeypatch.chdir(tmp_path)
+    run_example("add_a_method.py", "train", "dag", "meta-lag", "--env.depth=4", "--frames=1600", "--out=runs/own")
+    expect_weights_of_lags(read_run(Path("runs/own")).arrays()["weights"], 4)
+
+
+def expect_weights_of_lags(weights, steps):
+    """Learned weights that are the same wherever the lag is."""
+    assert weights.shape[1:] == (steps, steps)
+    for lag in range(steps):
+        of_lag = np.diagonal(weights, lag, axis1=1, axis2=2)
+        np.testing.assert_allclose(of_lag, of_lag[:, :1].repeat(steps - lag, axis=1), rtol=1e-6)
+    assert 0 < np.abs(weights - 0.5).max() < 0.5
+
+
+@pytest.mark.nightly
+@pytest.mark.slow
 def test_add_a_method(run_example, tmp_path, monkeypatch):
     """Its runs, figures and table are those of a method of the library, and its weights depend on the lag alone."""
     monkeypatch.chdir(tmp_path)
@@ -75,12 +93,7 @@ def test_add_a_method(run_example, tmp_path, monkeypatch):
     assert list(rows) == runs
     assert all(float(rows[f"dag-{name}"]["episode_return"]) > 0.9 * 2 for name in ("meta-pwr", "meta-lag"))
     for env, steps in (("dag", 4), ("key-to-door", 120)):
-        weights = read_run(tmp_path / f"runs/lag/{env}-meta-lag").arrays()["weights"]
-        assert weights.shape[1:] == (steps, steps)
-        for lag in range(steps):
-            of_lag = np.diagonal(weights, lag, axis1=1, axis2=2)
-            np.testing.assert_allclose(of_lag, of_lag[:, :1].repeat(steps - lag, axis=1), rtol=1e-6)
-        assert 0 < np.abs(weights - 0.5).max() < 0.5
+        expect_weights_of_lags(read_run(tmp_path / f"runs/lag/{env}-meta-lag").arrays()["weights"], steps)
 
 
 def find_paths(output: str) -> list[Path]:
@@ -106,6 +119,7 @@ def test_add_an_environment(run_example):
     assert min(learning) > exact
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_check_a_metagradient(run_example):
     output = run_example("check_a_metagradient.py")

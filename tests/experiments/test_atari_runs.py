@@ -73,6 +73,7 @@ def test_methods_that_need_whole_episodes_are_refused(run_cli, tmp_path, method)
     assert code == 2 and "needs whole episodes" in err and not (tmp_path / "run").exists()
 
 
+@pytest.mark.nightly
 def test_a_game_that_only_the_emulator_knows_is_called_by_its_own_name(run_cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ("train", "atari/pong", "a2c", "--env.game", "pitfall", *TRAIN[3:-1], 80)

@@ -26,6 +26,7 @@ def runs(tmp_path_factory):
     return find_runs(folder)
 
 
+@pytest.mark.nightly
 def test_methods_train(runs):
     assert {run.spec["method"] for run in runs} == set(TRAINED)
     for run in runs:
@@ -33,6 +34,7 @@ def test_methods_train(runs):
         assert [row["update"] for row in rows] == [0, 1] and all(0 <= row["key_rate"] <= 1 for row in rows)
 
 
+@pytest.mark.nightly
 def test_figures_and_claims_can_read_them(runs):
     verdicts = {verdict.id: verdict for verdict in judge_all(runs)}
     assert verdicts["K2"].status == "not judged" and "no runs of A2C" in verdicts["K2"].measured
@@ -40,6 +42,7 @@ def test_figures_and_claims_can_read_them(runs):
     assert "key-to-door-central" in drawn
 
 
+@pytest.mark.nightly
 def test_what_is_kept_of_learned_weights(runs):
     """Whatever learns by metagradient keeps its weights of pairs; the rest has none."""
     kept = {run.spec["method"] for run in runs if "weights" in run.arrays()}

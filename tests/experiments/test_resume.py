@@ -26,6 +26,7 @@ from paircredit.experiments.training_run import run_training
 from paircredit.runs import finished_already, read_run
 from paircredit.studies.key_to_door import runs as key_to_door
 from tests.experiments.conftest import Counted
+from tests.rungs import nightly_but
 from tests.sentences import refused
 
 ONLINE = TrainingSpec("run", "dag", "meta-pwr", 47, (0, 1), {"depth": 4})
@@ -120,7 +121,9 @@ def test_killed_at_every_single_change_of_the_disk(tmp_path: Path, trained: list
         assert_same_learner(trained[-1], whole)
 
 
-@pytest.mark.parametrize("spec", [RESET, FIXED], ids=["reset", "fixed weights"])
+@pytest.mark.parametrize(
+    "spec", [pytest.param(RESET, marks=pytest.mark.nightly), FIXED], ids=["reset", "fixed weights"]
+)
 def test_killed_again_and_again(tmp_path: Path, trained: list[Any], spec: TrainingSpec) -> None:
     make(spec, tmp_path / "whole")
     whole, chance, kills = trained.pop(), random.Random(5), 0
@@ -135,9 +138,12 @@ def test_killed_again_and_again(tmp_path: Path, trained: list[Any], spec: Traini
 
 
 @pytest.mark.slow
-def test_networks_go_on_exactly_too(tmp_path: Path, trained: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("method", nightly_but(["a2c"], ["a2c", "meta-pwr"]))
+def test_networks_go_on_exactly_too(
+    method: str, tmp_path: Path, trained: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(training_run, "LARGEST_CHUNK_OF_PICTURES", 2)
-    spec = key_to_door.training("run", "meta-pwr", key_to_door.small(6 * 16 * 20, 2))
+    spec = key_to_door.training("run", method, key_to_door.small(6 * 16 * 20, 2))
     seen = make(spec, tmp_path / "whole")
     make(spec, tmp_path, len(seen) - 8)
     assert (tmp_path / "run" / "checkpoint-4.npz").exists()
@@ -231,7 +237,7 @@ training_run.run_training(spec, Path(sys.argv[1]), Silent(), checkpoint_seconds=
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("most", "updates"), [(4, 400), pytest.param(20, 2000, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(("most", "updates"), [(2, 300), pytest.param(20, 2000, marks=pytest.mark.nightly)])
 def test_kills_at_random_moments(tmp_path: Path, most: int, updates: int) -> None:
     """Real processes, really killed: while they start, train, or write."""
 

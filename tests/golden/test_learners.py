@@ -77,8 +77,8 @@ KINDS = {
 SINGLE = ("hosted",)
 """In float32: groups of members run in threads of their own, which are not told of `enable_x64`."""
 CASES = [(kind, method) for kind, (*_, methods, _) in KINDS.items() for method in methods]
-QUICK = ("tables", "tables-reset")
-"""Kinds that are quick enough for every session; of each other kind one method is, and the rest nightly."""
+QUICK = "tables"
+"""The kind that is quick enough for every session; of each other kind one method is, and the rest nightly."""
 ALWAYS = "meta-pwtd"
 
 
@@ -122,7 +122,7 @@ def kept():
 
 
 def case(kind: str, name: str) -> Any:
-    marks = () if kind in QUICK or name == ALWAYS else pytest.mark.nightly
+    marks = () if kind == QUICK or name == ALWAYS else pytest.mark.nightly
     return pytest.param(kind, name, marks=marks, id=f"{kind}-{name}")
 
 

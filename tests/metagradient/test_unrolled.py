@@ -8,9 +8,13 @@ import pytest
 
 from paircredit.metagradient import check_metagradient, unrolled_metagradient, unrolled_objective
 from tests.metagradient.toy import BITING_CLIP, OPTIMISERS, toy
+from tests.rungs import nightly_but
+
+EVERY_DAY = ("adam", "adam, b1, numerator", "rmsprop, inside")
+"""A metagradient through the moments, one that holds some fixed, and another optimiser."""
 
 
-@pytest.mark.parametrize("name", OPTIMISERS)
+@pytest.mark.parametrize("name", nightly_but(EVERY_DAY, OPTIMISERS))
 def test_four_clipped_updates_agree_with_finite_differences(name, x64):
     case = toy(OPTIMISERS[name](clip_norm=BITING_CLIP), updates=4)
     gradient, loss = jax.jit(lambda *data: unrolled_metagradient(case.problem, *data))(*case[1:])

@@ -98,7 +98,9 @@ def with_own(learner, **parts):
 
 
 class TestAgainstA2C:
-    @pytest.mark.parametrize("env", [UMBRELLA, CATCH], ids=["tables", "shared network"])
+    @pytest.mark.parametrize(
+        "env", [UMBRELLA, pytest.param(CATCH, marks=pytest.mark.nightly)], ids=["tables", "shared network"]
+    )
     def test_without_redistributed_rewards_it_is_a2c(self, env):
         learner, segment = two_segments(method(), env)
         after = learn(method(mix=0.0), learner, segment)
@@ -212,6 +214,7 @@ class TestPresets:
         assert p.width <= 64 and p.cells <= 16 and p.steps <= 128 and p.epochs <= 10
 
 
+@pytest.mark.nightly
 def test_members_learn_a_game_in_one_program():
     """MinAtar: change of frame alone, pictures as bytes, one network for policy and value."""
     base = replace_dotted(make_method("a2c-rr", "paper", "minatar/breakout", network=TINY), GAME, "a2c-rr")
@@ -235,6 +238,7 @@ def test_members_learn_a_game_in_one_program():
         assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(trained.parameters))
 
 
+@pytest.mark.nightly
 def test_it_runs_in_double_precision(x64):
     """Every number of the learner keeps its type, and the predictor learns."""
     env = InSegments(make_environment("umbrella", length=4, variance=0.25), 7)

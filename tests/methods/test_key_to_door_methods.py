@@ -26,17 +26,13 @@ from paircredit.training import (
 from paircredit.training import loop as loop_module
 from paircredit.types import PixelObservation
 from paircredit.weights import FixedPairs, PairNetwork, handcrafted_weights
+from tests.rungs import nightly_but
 from tests.sentences import refused
 
 TINY = NetworkSpec(filters=(2, 2), picture_width=6, trunk=(6, 5), pair_width=8, precision="float32")
 LONGEST = 1.01 * (1 + 2**0.5 + 3**0.5)
 """How far three steps of Adam can take a parameter, in learning rates: the n-th at most √n (β1 = 0, β2 near 1)."""
 METHODS = ("a2c", "h-pwr", "meta-pwr", "meta-pwtd")
-
-
-def nightly_but(always):
-    """Every day the one that has all that the others have."""
-    return [pytest.param(name, marks=() if name == always else pytest.mark.nightly) for name in METHODS]
 
 
 def environment(**settings):
@@ -64,7 +60,7 @@ class TestInTheSharedLoop:
         state, summaries = run_chunk(methods, envs, self.PLAN, state)
         return before, jax.device_get(state.learner), summaries
 
-    @pytest.mark.parametrize("name", nightly_but("meta-pwr"))
+    @pytest.mark.parametrize("name", nightly_but(["meta-pwr"], METHODS))
     def test_members_with_their_own_settings_learn_in_one_program(self, name):
         envs = [environment(mean=5.0, variance=25.0), environment(mean=2.0, variance=4.0, slip=0.1)]
         methods = list(self.members(name, (1e-3, 3e-2), (1e-3, 3e-2)))

@@ -107,7 +107,9 @@ def test_another_reading_is_refused(batch, users_view):
         method.learn(generic(method), batch)
 
 
-@pytest.mark.parametrize("place, initial_lambda", [("dag", 0.5), ("dag", 0.8), ("key-to-door", 0.5)])
+@pytest.mark.parametrize(
+    "place, initial_lambda", [("dag", 0.5), ("dag", 0.8), pytest.param("key-to-door", 0.5, marks=pytest.mark.nightly)]
+)
 def test_a_constant_lambda_is_a2c(place, initial_lambda):
     """With equal parameters at the start, three updates of policy and weighted value are those of fixed-λ A2C."""
     env = DagConfig(depth=4).build() if place == "dag" else key_to_door()
@@ -132,7 +134,9 @@ def test_a_constant_lambda_is_a2c(place, initial_lambda):
         np.testing.assert_allclose(a, b, rtol=0 if exact else 1e-5, atol=0 if exact else 1e-6)
 
 
-@pytest.mark.parametrize("place, kind", [("dag", LambdaTable), ("key-to-door", LambdaNetwork)])
+@pytest.mark.parametrize(
+    "place, kind", [("dag", LambdaTable), pytest.param("key-to-door", LambdaNetwork, marks=pytest.mark.nightly)]
+)
 def test_lambda_starts_near_the_same_number_everywhere(place, kind):
     env = DagConfig(depth=4).build() if place == "dag" else key_to_door()
 

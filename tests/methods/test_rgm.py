@@ -19,6 +19,7 @@ from paircredit.training import check_method, collect_episodes
 from paircredit.weights import ReturnGenerator
 from tests.methods.contract import case
 from tests.methods.quick_training import learners_after
+from tests.rungs import nightly_but
 from tests.sentences import refused
 
 TINY = NetworkSpec(filters=(2, 2), picture_width=6, trunk=(6, 5), pair_width=8, precision="float32")
@@ -220,7 +221,7 @@ def test_a_reward_has_one_weight_for_all_actions_before_it():
     assert (weights == weights[:, :1]).all()
 
 
-@pytest.mark.parametrize("place", ["dag", "key-to-door"])
+@pytest.mark.parametrize("place", nightly_but(["dag"], ["dag", "key-to-door"]))
 def test_weights_of_1_are_monte_carlo(place):
     """With an output layer of 0, β = 1 everywhere; the updates are those of H-PWR with weights of 1, whatever γ."""
     env = DagConfig(depth=4).build() if place == "dag" else key_to_door()
@@ -243,6 +244,7 @@ def test_weights_of_1_are_monte_carlo(place):
 
 
 class TestMetagradient:
+    @pytest.mark.nightly
     def test_finite_differences_agree_on_the_dag(self, x64):
         """With bounded weights; those with linear ones are in the contract."""
         rgm = method(bound="twice-sigmoid")

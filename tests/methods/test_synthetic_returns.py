@@ -20,6 +20,7 @@ from paircredit.types import Trajectory
 from tests import oracles
 from tests.methods.quick_training import learners_after
 from tests.methods.steps import policy_after
+from tests.rungs import nightly_but
 
 TINY = NetworkSpec(filters=(2, 2), picture_width=6, trunk=(6, 5), pair_width=8, precision="float32")
 SGD = InnerLoop(
@@ -91,7 +92,7 @@ def test_the_loss_by_loops(batch):
     np.testing.assert_allclose(contribution_loss(table, batch), total / count, rtol=1e-5)
 
 
-@pytest.mark.parametrize("place", ["dag", "key-to-door"])
+@pytest.mark.parametrize("place", nightly_but(["dag"], ["dag", "key-to-door"]))
 def test_without_weight_for_contributions_it_is_a2c(place):
     """α = 0: the same keys make the same policies and values, whatever c, g and b learn beside them."""
     env = make_environment("dag", depth=4) if place == "dag" else key_to_door()

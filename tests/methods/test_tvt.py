@@ -311,6 +311,7 @@ class TestLearning:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_members_with_their_own_settings_learn_key_to_door_in_one_program():
     base = make_method("tvt", "small", "key-to-door", network=NETWORK, memory=dataclasses.replace(SMALL, rows=20))
     assert not learns_weights(base)

@@ -14,6 +14,7 @@ from paircredit.envs.protocol import Pixels
 from paircredit.networks import NetworkSpec
 from paircredit.networks.perception import LAYERS, NaturePerception, Perception, StridedConvolution, perception_of
 from paircredit.types import PixelObservation
+from tests.rungs import nightly_but
 
 
 def kernel_of(convolution: StridedConvolution, channels: int) -> jax.Array:
@@ -30,7 +31,9 @@ def convolved(x: jax.Array, kernel: jax.Array, stride: int) -> jax.Array:
     )[0]
 
 
-@pytest.mark.parametrize("size, stride, height, width", [(8, 4, 20, 24), (4, 2, 9, 10), (3, 1, 5, 6)])
+@pytest.mark.parametrize(
+    "size, stride, height, width", nightly_but([(4, 2, 9, 10)], [(8, 4, 20, 24), (4, 2, 9, 10), (3, 1, 5, 6)])
+)
 def test_patches_times_a_matrix_are_a_convolution(size, stride, height, width, x64):
     convolution = StridedConvolution.random(jax.random.key(0), 3, 5, size, stride)
     x = jax.random.normal(jax.random.key(1), (height, width, 3))
@@ -73,6 +76,7 @@ for name in ("dense.weight", "convolutions[1].matrix.weight"):
 """
 
 
+@pytest.mark.nightly
 def test_several_members_in_one_program():
     """On few cores, decompositions that wait for each other would wait for ever."""
     done = subprocess.run(

@@ -83,6 +83,7 @@ def test_few_seeds_have_no_colour_and_small_differences_a_plain_axis(runs, tmp_p
     assert bars.get_yscale() == "linear"
 
 
+@pytest.mark.nightly
 def test_all_49_games_can_be_drawn(tmp_path):
     for game, random in ATARI.random.items():
         write_game(tmp_path, ATARI, "a2c", game, random + 100, seeds=1)

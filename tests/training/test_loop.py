@@ -18,6 +18,7 @@ from paircredit.training.loop import mean_return, reset_iteration
 from paircredit.training.members import member_keys
 from paircredit.types import Trajectory
 from paircredit.weights import FixedTable, SigmoidTable
+from tests.rungs import nightly_but
 
 DAG = DagConfig(depth=4).build()
 
@@ -219,7 +220,7 @@ class TestReset:
         assert 0 < distances[0] < distances[1] < distances[2]
         assert summaries["outer_loss"].shape == summaries["metagradient_norm"].shape == (1, 2)
 
-    @pytest.mark.parametrize("name", ["a2c", "h-pwr", "tvt"])
+    @pytest.mark.parametrize("name", nightly_but(["a2c", "h-pwr"], ["a2c", "h-pwr", "tvt"]))
     def test_methods_without_an_outer_loop_can_be_reset_too(self, name):
         settings = {"memory": MemorySpec(4, 4, 4, 4, 1, 2, 4)} if name == "tvt" else {}
         methods, envs, state = begin(make_method(name, inner=self.inner, **settings), self.plan)

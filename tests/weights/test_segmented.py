@@ -61,8 +61,8 @@ def test_a_segment_with_two_ends_is_three_segments(x64):
 
 def test_one_episode_is_what_the_tiles_say(x64):
     valid = jnp.arange(STEPS) < 7
-    found = dense_pair_logits(problem(), valid, jnp.zeros((STEPS,), dtype=int))
-    np.testing.assert_allclose(found, tiled_pair_logits(problem(), valid), rtol=1e-12, atol=1e-12)
+    found = jax.jit(dense_pair_logits)(problem(), valid, jnp.zeros((STEPS,), dtype=int))
+    np.testing.assert_allclose(found, jax.jit(tiled_pair_logits)(problem(), valid), rtol=1e-12, atol=1e-12)
 
 
 def test_the_network_weighs_every_episode_by_itself(x64):

@@ -10,6 +10,7 @@ import pytest
 from paircredit.envs import make_environment
 from paircredit.envs.minatar import GAMES
 from paircredit.studies.games.curves import MINATAR
+from tests.rungs import nightly_but
 
 ACTORS, MOST_STEPS = 512, 2_600
 """Only Freeway needs this many steps; nobody plays that long at random elsewhere."""
@@ -36,7 +37,7 @@ def first_games(env, key):
     return paid, over
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", nightly_but(["breakout", "freeway"], GAMES))
 def test_what_random_play_is_paid(game):
     env = make_environment(f"minatar/{game}")
     paid, over = jax.device_get(jax.jit(first_games)(env, jax.random.key(0)))
