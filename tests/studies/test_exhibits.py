@@ -26,7 +26,7 @@ from paircredit.results.names import title
 from paircredit.results.tables import Column, Table
 from paircredit.runs import Run, find_runs
 from paircredit.studies import STUDIES, Study, judge_all
-from paircredit.studies.games.curves import ATARI
+from paircredit.studies.games.measures import ATARI
 from paircredit.studies.key_to_door.runs import CENTRAL, METHODS, SEARCH, SEARCHES, SWITCHES
 from paircredit.studies.own import OWN
 from paircredit.weights import handcrafted_weights

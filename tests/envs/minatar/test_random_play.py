@@ -9,7 +9,7 @@ import pytest
 
 from paircredit.envs import make_environment
 from paircredit.envs.minatar import GAMES
-from paircredit.studies.games.curves import MINATAR
+from paircredit.studies.games.measures import MINATAR
 
 ACTORS, MOST_STEPS = 512, 2_600
 """Only Freeway needs this many steps; nobody plays that long at random elsewhere."""

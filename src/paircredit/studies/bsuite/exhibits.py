@@ -26,7 +26,7 @@ from paircredit.results.intervals import mean_interval
 from paircredit.results.names import method_of, title
 from paircredit.results.tables import Table, column, interval, plain_table, table
 from paircredit.runs.read import Run
-from paircredit.studies.bsuite.curves import (
+from paircredit.studies.bsuite.measures import (
     OTHER_SCALE,
     PAPER,
     RANDOM_PLAY,

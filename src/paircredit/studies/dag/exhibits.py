@@ -28,7 +28,7 @@ from paircredit.results.names import runs_of, title
 from paircredit.results.tables import Table, column, interval, plain_table, table
 from paircredit.runs.read import Run
 from paircredit.studies.dag import estimators
-from paircredit.studies.dag.curves import (
+from paircredit.studies.dag.measures import (
     LABELS,
     SHARE_OF_BEST,
     best_return,

@@ -29,7 +29,7 @@ from paircredit.results.intervals import bootstrap, mean_interval
 from paircredit.results.names import title
 from paircredit.results.tables import Table, column, interval, plain_table, table
 from paircredit.runs.read import Run
-from paircredit.studies.games.curves import (
+from paircredit.studies.games.measures import (
     ATARI,
     BASELINE,
     MINATAR,

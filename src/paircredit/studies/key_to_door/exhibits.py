@@ -30,7 +30,7 @@ from paircredit.results.intervals import Interval, mean_interval, median_of_time
 from paircredit.results.names import title
 from paircredit.results.tables import Measure, Table, column, interval, plain_table, table
 from paircredit.runs.read import Run
-from paircredit.studies.key_to_door.curves import (
+from paircredit.studies.key_to_door.measures import (
     LEARNED,
     OPTIMAL,
     QUANTITIES,

@@ -14,11 +14,12 @@ import numpy as np
 
 from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.results.charts import styled
-from paircredit.results.exhibits import Exhibit
+from paircredit.results.exhibits import LEAST_SEEDS, Claim, Exhibit, Status
+from paircredit.results.intervals import mean_interval
 from paircredit.results.names import OF_ERRORS, runs_of, title
 from paircredit.results.pictures import PAIR_AXES, PairAxes, Picture, pictures
 from paircredit.runs.read import Run
-from paircredit.studies.key_to_door.curves import method_labels, pick_setting
+from paircredit.studies.key_to_door.measures import method_labels, pick_setting
 from paircredit.studies.key_to_door.runs import METHODS, Setting
 from paircredit.weights import handcrafted_weights
 
@@ -166,6 +167,32 @@ def likeness(weights: np.ndarray, lengths: Phases) -> np.ndarray:
     return np.array([np.corrcoef(own, wanted)[0, 1] if np.ptp(own) > 0 else 0.0 for own in found])
 
 
+def _weights_resemble(runs: Sequence[Run]) -> tuple[Status, str]:
+    learned = {entry.setting: entry for entry in learned_weights(runs) if entry.label == "meta-pwr"}
+    setting = pick_setting(list(learned))
+    if setting is None:
+        return "not judged", "There are no runs with learned weights of Meta-PWR."
+    weights, lengths = learned[setting].weights, learned[setting].phases
+    if len(weights) < LEAST_SEEDS:
+        return "not judged", f"Meta-PWR has fewer than {LEAST_SEEDS} seeds at {setting.text()}; use more."
+    means, by_hand = block_means(weights, lengths), block_means(handcrafted(lengths)[None], lengths)
+    far = means["apple → apple, far"]
+    if np.isnan(far).any():
+        return "not judged", f"The apple phase has {lengths.apple} steps; more than {FAR} are needed to see a discount."
+    key = mean_interval(means["key → door"] - means["key → apple"])
+    apples = mean_interval(means["apple → apple, near"] - far)
+    text = (
+        f"At {setting.text()}, {len(weights)} seeds: key rows weigh the door {key.text('.3f')} more than apples "
+        f"({means['key → door'].mean():.2f} against {means['key → apple'].mean():.2f}); in the apple phase lags up to "
+        f"{NEAR} weigh {apples.text('.3f')} more than lags from {FAR} "
+        f"({means['apple → apple, near'].mean():.2f} against {far.mean():.2f}). Not judged: apple rows weigh the door "
+        f"{means['apple → door'].mean():.2f} (handcrafted {by_hand['apple → door'].mean():.2f}), door rows "
+        f"{means['door → door'].mean():.2f} (handcrafted {by_hand['door → door'].mean():.2f}); correlation with the "
+        f"handcrafted weights over all pairs {mean_interval(likeness(weights, lengths)).text('.2f')}."
+    )
+    return "holds" if key.low > 0 and apples.low > 0 else "fails", text
+
+
 @styled
 def _weights(runs: Sequence[Run]) -> Figure | None:
     """Pictures side by side: handcrafted weights, and the mean over seeds of those that each method learned."""
@@ -243,5 +270,14 @@ WEIGHT_FIGURES = (
         "Key-to-Door: Meta-PWR's weights in the course of training",
         "The same picture at several moments of training, means over episodes and seeds. The paper shows the end only.",
         _over_time,
+    ),
+)
+WEIGHT_CLAIMS = (
+    Claim(
+        "K4",
+        "The weights that Meta-PWR learns resemble the handcrafted ones: actions of the key phase are credited with "
+        "the door and not with apples, and inside the apple phase credit is discounted steeply.",
+        "The Key-to-Door Experiments, weight visualisation",
+        _weights_resemble,
     ),
 )
