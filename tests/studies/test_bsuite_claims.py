@@ -11,7 +11,7 @@ import pytest
 
 from paircredit.envs.bsuite import SWEEP
 from paircredit.runs import Run, find_runs
-from paircredit.studies.bsuite import measures as bsuite_results
+from paircredit.studies.bsuite import measures
 from paircredit.studies.bsuite.measures import (
     CLAIMS,
     PAPER,
@@ -35,8 +35,7 @@ OTHERS = ("a2c", "a2c-rr", "rgm", "meta-pwtd", "meta-pwr")
 @pytest.fixture(autouse=True)
 def short_trainings(monkeypatch):
     """The paper's length is 100 episodes, so that runs of it can be made up in no time."""
-    for module in (bsuite_results, claims):
-        monkeypatch.setattr(module, "PAPER_EPISODES", dict.fromkeys(PAPER, 100))
+    monkeypatch.setattr(measures, "PAPER_EPISODES", dict.fromkeys(PAPER, 100))
 
 
 def write_paper(folder: Path, domain: str, label: str, factor: float = 1.0) -> None:

@@ -11,8 +11,7 @@ import numpy as np
 
 from paircredit.errors import PaircreditError
 from paircredit.results.charts import to_png, to_svg
-from paircredit.results.exhibits import Verdict
-from paircredit.results.tables import Column, Table
+from paircredit.results.exhibits import Column, Table, Verdict
 from paircredit.runs.folder import make_folder, write_file
 from paircredit.runs.read import Run
 from paircredit.studies import STUDIES

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
+from paircredit.results.exhibits import Exhibit
 from paircredit.results.intervals import Interval, mean_band
 from paircredit.results.names import title
 
@@ -99,6 +100,11 @@ def styled(draw: Callable[P, R]) -> Callable[P, R]:
             return draw(*arguments, **more)
 
     return drawn
+
+
+def figure(name: str, title: str, caption: str, draw: Callable[..., Figure | None], **more: Any) -> Exhibit:
+    """A figure among the exhibits of a study, drawn in the style of all; `more` is for the function that draws."""
+    return Exhibit(name, title, caption, styled(functools.partial(draw, **more)))
 
 
 def to_svg(figure: Figure) -> str:
@@ -269,18 +275,13 @@ def draw_members(axes: Axes, place: float, members: np.ndarray, interval: Interv
     axes.plot([interval.low, interval.high], [place, place], color=look.colour, linewidth=7, alpha=0.3, zorder=2)
     axes.lines[-1].set_solid_capstyle("butt")
     axes.plot(members, np.full(len(members), place), "o", color=look.colour, alpha=0.5, markersize=2.6, mew=0, zorder=3)
-    axes.plot(
-        [interval.estimate],
-        [place],
-        look.marker,
-        color=look.colour,
-        markersize=6,
-        markeredgecolor="white",
-        markeredgewidth=0.7,
-        label=name,
-        zorder=4,
-        clip_on=False,
-    )
+    draw_median(axes, interval.estimate, place, look, name, zorder=4, clip_on=False, markersize=6, markeredgewidth=0.7)
+
+
+def draw_median(axes: Axes, x: float, y: float, look: Look, name: str, **more: Any) -> None:
+    """The marker of a method with a white edge, and its name for the legend."""
+    style = {"markersize": 5.5, "markeredgewidth": 0.6, **more}
+    axes.plot([x], [y], look.marker, color=look.colour, markeredgecolor="white", label=name, **style)
 
 
 def moved(interval: Interval, never: float) -> Interval:

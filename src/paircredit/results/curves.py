@@ -208,6 +208,11 @@ def _joined(first: Curve, second: Curve, name: str) -> Curve:
     )
 
 
+def spread(count: int, most: int) -> np.ndarray:
+    """At most this many of the first `count` places, equally far from each other."""
+    return np.unique(np.linspace(0, count - 1, most).round().astype(int))
+
+
 def first_time(times: np.ndarray, values: np.ndarray, threshold: float) -> np.ndarray:
     """For every row of values [N, P] the first of the times [P] at which it is at the threshold; inf if never, [N]."""
     reached = values >= threshold

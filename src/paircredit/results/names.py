@@ -38,9 +38,9 @@ def method_of(label: str) -> str:
     return label.partition(",")[0]
 
 
-def runs_of(runs: Sequence[Run], role: str) -> list[Run]:
-    """The runs of a role."""
-    return [run for run in runs if run.kind == "training" and run.spec.get("tags", {}).get("role") == role]
+def runs_of(runs: Sequence[Run], *roles: str) -> list[Run]:
+    """The runs of some roles."""
+    return [run for run in runs if run.kind == "training" and run.spec.get("tags", {}).get("role") in roles]
 
 
 def in_order(labels: set[str]) -> list[str]:

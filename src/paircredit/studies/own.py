@@ -14,11 +14,10 @@ import numpy as np
 
 from paircredit.results.charts import Line, Panel, grid, legend_above, lines, looks, short, styled, ticks
 from paircredit.results.curves import RETURN, Curve, whole_curve
-from paircredit.results.exhibits import Exhibit
+from paircredit.results.exhibits import Exhibit, Table, column, interval, table
 from paircredit.results.intervals import mean_interval
 from paircredit.results.names import LABELS, OF_ERRORS, environment_name, in_order, runs_of, title
 from paircredit.results.pictures import PAIR_AXES, PairAxes, Picture, later, pictures
-from paircredit.results.tables import Table, column, interval, table
 from paircredit.runs.read import Run
 from paircredit.studies.study import Study
 

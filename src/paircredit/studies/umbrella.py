@@ -10,8 +10,7 @@ import numpy as np
 from paircredit.experiments.spec import Recipe, UmbrellaVarianceSpec
 from paircredit.results.charts import COLOURS, only_ticks, styled
 from paircredit.results.curves import rows
-from paircredit.results.exhibits import Claim, Exhibit, Status
-from paircredit.results.tables import Table, column, table
+from paircredit.results.exhibits import Claim, Exhibit, Status, Table, column, table
 from paircredit.runs.read import Run
 from paircredit.studies.study import Study
 

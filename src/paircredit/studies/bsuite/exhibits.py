@@ -21,10 +21,9 @@ from paircredit.results.charts import (
     styled,
 )
 from paircredit.results.curves import Curve
-from paircredit.results.exhibits import Exhibit
+from paircredit.results.exhibits import Exhibit, Table, column, interval, plain_table, table
 from paircredit.results.intervals import mean_interval
 from paircredit.results.names import method_of, title
-from paircredit.results.tables import Table, column, interval, plain_table, table
 from paircredit.runs.read import Run
 from paircredit.studies.bsuite.measures import (
     OTHER_SCALE,

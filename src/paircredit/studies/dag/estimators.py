@@ -10,7 +10,7 @@ import numpy as np
 from paircredit.errors import PaircreditError
 from paircredit.results.charts import COLOURS, QUIET, only_ticks, styled
 from paircredit.results.curves import rows
-from paircredit.results.tables import Table, column, table
+from paircredit.results.exhibits import Table, column, table
 from paircredit.runs.read import Run
 
 if TYPE_CHECKING:

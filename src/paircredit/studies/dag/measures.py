@@ -24,7 +24,6 @@ from paircredit.weights import handcrafted_weights
 SHARE_OF_BEST = 0.95
 LABELS = ("regular", "h-pwr", "meta-pwr", "meta-pwtd")
 """Methods of the evaluation, in the order in which they are shown."""
-TITLES = {"regular": "regular return", "h-pwr": "H-PWR", "meta-pwr": "Meta-PWR", "meta-pwtd": "Meta-PWTD"}
 
 
 def best_return(depth: int) -> float:

@@ -24,10 +24,9 @@ from paircredit.results.charts import (
     ticks,
 )
 from paircredit.results.curves import RETURN, Curve
-from paircredit.results.exhibits import Exhibit
+from paircredit.results.exhibits import Exhibit, Table, column, interval, plain_table, table
 from paircredit.results.intervals import bootstrap, mean_interval
 from paircredit.results.names import title
-from paircredit.results.tables import Table, column, interval, plain_table, table
 from paircredit.runs.read import Run
 from paircredit.studies.games.measures import (
     ATARI,

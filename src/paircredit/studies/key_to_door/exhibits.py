@@ -25,10 +25,9 @@ from paircredit.results.charts import (
     ticks,
 )
 from paircredit.results.curves import Curve
-from paircredit.results.exhibits import Exhibit
+from paircredit.results.exhibits import Exhibit, Measure, Table, column, interval, plain_table, table
 from paircredit.results.intervals import Interval, mean_interval, median_of_times
 from paircredit.results.names import title
-from paircredit.results.tables import Measure, Table, column, interval, plain_table, table
 from paircredit.runs.read import Run
 from paircredit.studies.key_to_door.measures import (
     LEARNED,
