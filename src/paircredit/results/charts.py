@@ -154,6 +154,14 @@ def legend_above(figure: Figure, last: str | None = None) -> None:
     figure.legend([named[name] for name in names], names, loc="outside upper center", ncols=columns, handlelength=2.4)
 
 
+def finish(figure: Figure, x: str, y: str = "", last: str | None = None) -> None:
+    """Names of the axes that all panels share, and their legend."""
+    figure.supxlabel(x, fontsize=11)
+    if y:
+        figure.supylabel(y, fontsize=11)
+    legend_above(figure, last)
+
+
 def _legend_width(names: Sequence[str], columns: int) -> float:
     """Inches that a legend takes: line, gaps, and the letters of the longest name in every column."""
     split = np.array_split(np.array(names), columns)

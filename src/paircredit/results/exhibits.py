@@ -138,6 +138,8 @@ def interval(
 
 
 METHOD = column("method", "method", lambda own: title(own.label))
+SEEDS = column("seeds", "seeds", lambda own: len(own.seeds))
+"""Columns of things that have a label and seeds, as curves do."""
 
 
 def table(things: Iterable[Any], *measures: Measure) -> Table | None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from paircredit.envs.key_to_door import KeyToDoorConfig
-from paircredit.results.charts import styled
-from paircredit.results.exhibits import LEAST_SEEDS, Claim, Exhibit, Status
+from paircredit.results.charts import figure
+from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status, Table, plain_table
 from paircredit.results.intervals import mean_interval
 from paircredit.results.names import OF_ERRORS, runs_of, title
 from paircredit.results.pictures import PAIR_AXES, PairAxes, Picture, pictures
@@ -193,7 +193,6 @@ def _weights_resemble(runs: Sequence[Run]) -> tuple[Status, str]:
     return "holds" if key.low > 0 and apples.low > 0 else "fails", text
 
 
-@styled
 def _weights(runs: Sequence[Run]) -> Figure | None:
     """Pictures side by side: handcrafted weights, and the mean over seeds of those that each method learned."""
     found = _of_one_setting(runs)
@@ -205,12 +204,11 @@ def _weights(runs: Sequence[Run]) -> Figure | None:
         weighed = "TD error" if entry.label in OF_ERRORS else "reward"
         name = f"{title(entry.label)}, {_seeds(entry.weights)}"
         panels.append(Picture(name, entry.weights.mean(axis=0), axes, f"step of the {weighed}"))
-    figure = pictures(panels, len(panels), lambda columns, _: (3.5 * columns + 0.9, 4.15), pad=20)
-    figure.suptitle(f"learned at {found[0].setting.text()}", fontsize=11, color="#555555")
-    return figure
+    drawn = pictures(panels, len(panels), lambda columns, _: (3.5 * columns + 0.9, 4.15), pad=20)
+    drawn.suptitle(f"learned at {found[0].setting.text()}", fontsize=11, color="#555555")
+    return drawn
 
 
-@styled
 def _over_time(runs: Sequence[Run], label: str = "meta-pwr") -> Figure | None:
     """Small pictures of one method's weights in the course of training, means over seeds."""
     found = [entry for entry in _of_one_setting(runs) if entry.label == label and entry.snapshots is not None]
@@ -223,12 +221,12 @@ def _over_time(runs: Sequence[Run], label: str = "meta-pwr") -> Figure | None:
         Picture(f"{frames[index] / 1e6:.3g} M frames", snapshots[index].astype(float).mean(axis=0), axes)
         for index in chosen
     ]
-    figure = pictures(
+    drawn = pictures(
         panels, 5, lambda columns, rows: (max(2.15 * columns + 0.9, 5.4), 2.4 * rows + 0.5), small=True, title_size=11
     )
     name = f"{title(label)} at {entry.setting.text()}, {_seeds(entry.weights)}"
-    figure.suptitle(name, fontsize=11, color="#555555")
-    return figure
+    drawn.suptitle(name, fontsize=11, color="#555555")
+    return drawn
 
 
 def _of_one_setting(runs: Sequence[Run]) -> list[LearnedWeights]:
@@ -254,8 +252,18 @@ def kept_weights(runs: Sequence[Run]) -> dict[str, np.ndarray]:
     return arrays
 
 
-WEIGHT_FIGURES = (
-    Exhibit(
+def kept_blocks(runs: Sequence[Run]) -> Table | None:
+    """Of every matrix of learned weights the mean of each block, and its correlation with the handcrafted one."""
+    rows: list[list[Any]] = []
+    for learned in learned_weights(runs):
+        numbers = [*block_means(learned.weights, learned.phases).values(), likeness(learned.weights, learned.phases)]
+        for index, own in enumerate(zip(*(values.round(5).tolist() for values in numbers), strict=True)):
+            rows.append([learned.label, *learned.setting, index, *own])
+    return plain_table(["method", *Setting._fields, "matrix", *blocks(Phases()), "correlation"], rows)
+
+
+FIGURES = (
+    figure(
         "key-to-door-weights",
         "Key-to-Door: pair weights",
         "Each cell is the weight with which what arrives at the step of the column counts for the action at the step "
@@ -265,14 +273,14 @@ WEIGHT_FIGURES = (
         "inside the apple phase credit falls steeply with the delay.",
         _weights,
     ),
-    Exhibit(
+    figure(
         "key-to-door-weights-over-time",
         "Key-to-Door: Meta-PWR's weights in the course of training",
         "The same picture at several moments of training, means over episodes and seeds. The paper shows the end only.",
         _over_time,
     ),
 )
-WEIGHT_CLAIMS = (
+CLAIMS = (
     Claim(
         "K4",
         "The weights that Meta-PWR learns resemble the handcrafted ones: actions of the key phase are credited with "
