@@ -229,18 +229,22 @@ def grid(count: int, columns: int, size: tuple[float, float], **share: Any) -> t
 def lines(axes: Axes, panel: Panel, look: Mapping[str, Look]) -> None:
     """Mean and 95 % band of every line of a panel, its dashed line and its title."""
     for line in panel.lines:
-        own = look[line.label]
-        low, high = (
-            mean_band(*(line.values[members] for members in line.groups)) if line.groups else mean_band(line.values)
-        )
-        axes.fill_between(line.x, low, high, color=own.colour, alpha=0.2, linewidth=0)
+        groups = [line.values[members] for members in line.groups] or [line.values]
         shown = line.values[np.any(line.groups, axis=0)] if line.groups else line.values
-        axes.plot(line.x, shown.mean(axis=0), color=own.colour, label=title(line.label), **own.line)
+        draw_mean(axes, line.x, shown.mean(axis=0), mean_band(*groups), look[line.label], title(line.label))
     if panel.reference is not None:
         height, name = panel.reference
         axes.axhline(height, color=QUIET, linewidth=1.1, linestyle="--", zorder=1, label=name)
     axes.set_title(panel.title, fontsize=11)
     axes.grid()
+
+
+def draw_mean(
+    axes: Axes, x: np.ndarray, means: np.ndarray, band: tuple[np.ndarray, np.ndarray], look: Look, name: str
+) -> None:
+    """A curve and the band around it."""
+    axes.fill_between(x, *band, color=look.colour, alpha=0.2, linewidth=0)
+    axes.plot(x, means, color=look.colour, label=name, **look.line)
 
 
 def ticks(axis: Axis, most: int, form: str | Callable[[float], str] | None = None, *, whole: bool = False) -> None:

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
+from paircredit.results.intervals import Interval
 from paircredit.results.names import title
 from paircredit.runs.read import Run
 
@@ -22,6 +23,11 @@ Order = Literal["holds", "tie", "contradicted", "open"]
 
 LEAST_SEEDS = 5
 """With fewer nothing is said about an order."""
+
+
+def order(difference: Interval) -> Order:
+    """How two methods stand of which the first should have less: by the interval of its number minus the other's."""
+    return "contradicted" if difference.low > 0 else "holds" if difference.high < 0 else "tie"
 
 
 @dataclasses.dataclass(frozen=True)
