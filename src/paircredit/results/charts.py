@@ -154,9 +154,10 @@ def legend_above(figure: Figure, last: str | None = None) -> None:
     figure.legend([named[name] for name in names], names, loc="outside upper center", ncols=columns, handlelength=2.4)
 
 
-def finish(figure: Figure, x: str, y: str = "", last: str | None = None) -> None:
-    """Names of the axes that all panels share, and their legend."""
-    figure.supxlabel(x, fontsize=11)
+def finish(figure: Figure, x: str, y: str, last: str | None = None) -> None:
+    """Names of the axes that all panels share, where there are such, and their legend."""
+    if x:
+        figure.supxlabel(x, fontsize=11)
     if y:
         figure.supylabel(y, fontsize=11)
     legend_above(figure, last)
@@ -199,13 +200,11 @@ class Panel(NamedTuple):
         title: above them.
         lines: what is drawn.
         reference: height of the dashed line, such as random play, and what it is called.
-        place: what the panel is of, for whoever finishes its axes.
     """
 
     title: str
     lines: Sequence[Line]
     reference: tuple[float, str] | None = None
-    place: Any = None
 
 
 def grid(count: int, columns: int, size: tuple[float, float], **share: Any) -> tuple[Figure, list[Axes]]:
@@ -233,10 +232,14 @@ def lines(axes: Axes, panel: Panel, look: Mapping[str, Look]) -> None:
         shown = line.values[np.any(line.groups, axis=0)] if line.groups else line.values
         draw_mean(axes, line.x, shown.mean(axis=0), mean_band(*groups), look[line.label], title(line.label))
     if panel.reference is not None:
-        height, name = panel.reference
-        axes.axhline(height, color=QUIET, linewidth=1.1, linestyle="--", zorder=1, label=name)
+        dashed(axes, *panel.reference)
     axes.set_title(panel.title, fontsize=11)
     axes.grid()
+
+
+def dashed(axes: Axes, height: float, name: str) -> None:
+    """A line for comparison, such as random play."""
+    axes.axhline(height, color=QUIET, linewidth=1.1, linestyle="--", zorder=1, label=name)
 
 
 def draw_mean(

@@ -10,8 +10,8 @@ import numpy as np
 from paircredit.envs.bsuite import DOMAINS, bsuite_config
 from paircredit.envs.bsuite.discounting_chain import PAYDAYS, DiscountingChainConfig
 from paircredit.results.curves import Curve, curves
-from paircredit.results.exhibits import LEAST_SEEDS, Claim, Order, Status
-from paircredit.results.intervals import Interval, bootstrap
+from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status, order
+from paircredit.results.intervals import Interval, bootstrap, difference_of
 from paircredit.results.names import in_order, method_of, runs_of, title
 from paircredit.runs.read import Run
 from paircredit.studies.bsuite.runs import ROLE
@@ -142,12 +142,7 @@ def mean_total(curve: Curve) -> float:
 
 def regret_difference(first: Curve, second: Curve) -> Interval:
     """The first method's mean total regret minus the second's; settings are drawn separately."""
-    ours, others = groups(first), groups(second)
-
-    def difference(*drawn: np.ndarray) -> np.ndarray:
-        return np.asarray(_mean_of_all(*drawn[: len(ours)]) - _mean_of_all(*drawn[len(ours) :]))
-
-    return bootstrap([*ours, *others], difference)
+    return difference_of(_mean_of_all, groups(first), groups(second))
 
 
 def as_long_as_the_papers(curve: Curve) -> bool:
@@ -197,9 +192,18 @@ def _lowest_regret(runs: Sequence[Run]) -> tuple[Status, str]:
             f"Runs of {', '.join(title(label) for label in NEEDED)} on domains of bsuite other than catch, with at "
             f"least {LEAST_SEEDS} members each, made by `paircredit reproduce`, are needed; there are none."
         )
-    orders = {domain: _order(methods) for domain, methods in judged.items()}
+    # The better of the paper's two methods beside the best of the others.
+    orders = {
+        domain: order(regret_difference(*(_lowest(_of(names, methods)) for names in (OWN, COMPARED))))
+        for domain, methods in judged.items()
+    }
+    remarks = {
+        "holds": "",
+        "tie": " (a tie with the best of the others)",
+        "contradicted": " (the best of the others is lower)",
+    }
     missing = [domain for domain in PAPER if domain != EXCEPTION and domain not in judged]
-    parts = [f"{NAMES[domain]}: {_numbers(methods)}{_REMARKS[orders[domain]]}" for domain, methods in judged.items()]
+    parts = [f"{NAMES[domain]}: {_numbers(methods)}{remarks[orders[domain]]}" for domain, methods in judged.items()]
     parts += _yardstick(whole)
     if missing:
         parts.append(f"not judged: {', '.join(NAMES[domain] for domain in missing)}")
@@ -207,22 +211,6 @@ def _lowest_regret(runs: Sequence[Run]) -> tuple[Status, str]:
     if "contradicted" in orders.values() or orders.get(CHAIN, "holds") != "holds":
         return "fails", text
     return ("not judged" if missing else "holds"), text
-
-
-_REMARKS: dict[Order, str] = {
-    "holds": "",
-    "tie": " (a tie with the best of the others)",
-    "contradicted": " (the best of the others is lower)",
-    "open": "",
-}
-
-
-def _order(methods: Mapping[str, Curve]) -> Order:
-    """Whether the better of the paper's two methods has a lower total regret than the best of the others."""
-    difference = regret_difference(_lowest(_of(OWN, methods)), _lowest(_of(COMPARED, methods)))
-    if difference.low > 0:
-        return "contradicted"
-    return "holds" if difference.high < 0 else "tie"
 
 
 def _of(names: Sequence[str], methods: Mapping[str, Curve]) -> list[Curve]:
@@ -246,22 +234,16 @@ def _numbers(methods: Mapping[str, Curve]) -> str:
 
 def _yardstick(found: Mapping[str, Mapping[str, Curve]]) -> list[str]:
     """How far A2C is from the paper's numbers, where these can be compared."""
-    ratios = {
-        domain: float(totals(methods["a2c"]).mean()) / PAPER[domain]["a2c"]
-        for domain, methods in found.items()
-        if "a2c" in methods and domain not in OTHER_SCALE
-    }
-    near = [domain for domain, ratio in ratios.items() if abs(ratio - 1) <= YARDSTICK]
-    if not ratios:
+    comparable = {domain: own["a2c"] for domain, own in found.items() if "a2c" in own and domain not in OTHER_SCALE}
+    if not comparable:
         return []
-    return [
-        f"A2C is within {100 * YARDSTICK:g} % of the paper's total regret in {len(near)} of {len(ratios)} domains"
-        + "".join(
-            f", {100 * (ratio - 1):+.0f} % in {NAMES[d]}".replace("-", "−")
-            for d, ratio in ratios.items()
-            if d not in near
-        )
-    ]
+    ratios = {domain: float(totals(a2c).mean()) / PAPER[domain]["a2c"] for domain, a2c in comparable.items()}
+    far = {domain: ratio for domain, ratio in ratios.items() if abs(ratio - 1) > YARDSTICK}
+    near = (
+        f"within {100 * YARDSTICK:g} % of the paper's total regret in {len(ratios) - len(far)} of {len(ratios)} domains"
+    )
+    others = [f", {100 * (ratio - 1):+.0f} % in {NAMES[d]}".replace("-", "−") for d, ratio in far.items()]
+    return [f"A2C is {near}" + "".join(others)]
 
 
 CLAIMS = (

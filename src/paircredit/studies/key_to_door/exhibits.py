@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paircredit.results import charts
-from paircredit.results.charts import QUIET, draw_members, figure, grid, looks, moved, never_place, ticks
+from paircredit.results.charts import draw_members, figure, grid, looks, moved, never_place, ticks
 from paircredit.results.curves import Curve
 from paircredit.results.exhibits import METHOD, SEEDS, Exhibit, Measure, Table, column, interval, plain_table, table
 from paircredit.results.intervals import Interval, mean_interval, median_of_times
@@ -114,7 +114,7 @@ def arrange(settings: Sequence[Setting]) -> list[list[Setting | None]]:
 def _panel(axes: Axes, runs: Sequence[Run], shown: Sequence[Curve], quantity: str) -> None:
     """Mean and band of every method, and a line at what is best."""
     best = best_value(shown[0], quantity)
-    axes.axhline(best, color=QUIET, linewidth=1.1, linestyle="--", zorder=1, label=BEST)  # first: there is room above
+    charts.dashed(axes, best, BEST)  # first: there is room above it
     own = [charts.Line(curve.label, *thinned(curve, quantity)) for curve in shown]
     charts.lines(axes, charts.Panel("", own), looks(method_labels(runs)))
     if quantity == "door_reward":
