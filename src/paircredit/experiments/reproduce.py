@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import fnmatch
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +26,6 @@ EXPERIMENT = "experiment.json"
 
 @dataclasses.dataclass(frozen=True)
 class _RunShape:
-    """An entry of an experiment's list of runs."""
-
     kind: str
     spec: NamedSpec
 
@@ -70,7 +67,7 @@ def refuse_missing_weights(experiment: Experiment, runs: Sequence[RunSpec], fold
     for spec in runs:
         for source in weights_used(spec):
             other = others.get(source)
-            if other is not None and not finished_already(folder / source, kind_of(other), as_json(other)):
+            if other is not None and not is_finished(other, folder):
                 raise PaircreditError(f"{spec.name} uses the weights of {source}; make that run first, or name both.")
 
 
@@ -78,9 +75,14 @@ def open_experiment(experiment: Experiment, folder: Path) -> None:
     """Make the folder of an experiment; one that is there must be of the same experiment."""
     content = _as_json(experiment)
     if not folder.exists():
-        _require_environments(experiment)
-        with _unless_somebody_else_was_faster(folder):
+        # What is not installed is refused before there is a folder.
+        for spec in {spec.env: spec for spec in experiment.runs if isinstance(spec, TrainingSpec)}.values():
+            next(resolve(spec))
+        try:
             make_folder(folder, {EXPERIMENT: manifest_bytes(content)})
+        except PaircreditError:
+            if not (folder / EXPERIMENT).exists():  # another process has begun at the same time
+                raise
     if not (folder / EXPERIMENT).exists():
         raise exists_already(folder)
     there = _as_json(read_experiment(folder))
@@ -105,25 +107,14 @@ def choose_runs(experiment: Experiment, only: Sequence[str] = ()) -> list[RunSpe
     return [spec for spec in experiment.runs if spec.name in fits]
 
 
-@contextlib.contextmanager
-def _unless_somebody_else_was_faster(folder: Path) -> Iterator[None]:
-    """Two processes may begin with the same experiment at the same time."""
-    try:
-        yield
-    except PaircreditError:
-        if not (folder / EXPERIMENT).exists():
-            raise
-
-
-def _require_environments(experiment: Experiment) -> None:
-    """Refuse an experiment that needs what is not installed, before there is a folder."""
-    for spec in {spec.env: spec for spec in experiment.runs if isinstance(spec, TrainingSpec)}.values():
-        next(resolve(spec))
+def is_finished(spec: RunSpec, folder: Path) -> bool:
+    """Whether the run is in the folder, made as the spec says."""
+    return finished_already(folder / spec.name, kind_of(spec), as_json(spec))
 
 
 def run_one(spec: RunSpec, folder: Path, progress: Progress) -> None:
     """Make one run, unless it is there; if it was stopped, go on with it."""
-    if finished_already(folder / spec.name, kind_of(spec), as_json(spec)):
+    if is_finished(spec, folder):
         progress.skip(spec.name)
     elif isinstance(spec, TrainingSpec):
         run_training(spec, folder, progress)

@@ -84,13 +84,7 @@ class TrainingSpec:
 class UmbrellaVarianceSpec:
     """Sample episodes of umbrella MDPs and compare Monte Carlo with pairwise weights on the decision's advantage.
 
-    Attributes:
-        name: of the run.
-        lengths: T of each MDP.
-        variances: σ² of each; every combination is run.
-        mean: μ of the noise.
-        episodes: per MDP.
-        seed: of the sampling.
+    Every length T is tried with every variance σ² of the noise, whose mean is μ, for this many episodes each.
     """
 
     name: str
@@ -106,15 +100,10 @@ class CreditSpec:
     """Compare the gradients of all estimators with the exact one, on the same episodes.
 
     Attributes:
-        name: of the run.
-        env: name of the environment.
-        env_settings: its settings.
-        episodes: how many.
         batch: episodes per gradient estimate.
         preferences: the policies: logits of the best action in every state (0: uniform).
         pwr_weights_from: earlier run with learned weights for rewards, or None.
         pwtd_weights_from: earlier run with learned weights for TD errors, or None.
-        seed: of the sampling.
     """
 
     name: str

@@ -125,10 +125,9 @@ def to_png(figure: Figure) -> bytes:
 
 
 def looks(labels: Sequence[str]) -> dict[str, Look]:
-    """The look of each method; those that have none of their own get the spare ones, in order.
+    """The look of each method: of all that there are in the runs, so that every figure comes to the same colours.
 
-    Args:
-        labels: of all methods in the runs, so that every figure of them comes to the same colours.
+    Those that have no look of their own get the spare ones, in order.
     """
     found = {label: LOOKS[label] for label in labels if label in LOOKS}
     for number, label in enumerate(label for label in labels if label not in LOOKS):
@@ -139,12 +138,7 @@ def looks(labels: Sequence[str]) -> dict[str, Look]:
 
 
 def legend_above(figure: Figure, last: str | None = None) -> None:
-    """One legend for all panels, above them, in as many lines as it needs.
-
-    Args:
-        figure: what its panels have names for goes into the legend, each name once.
-        last: a name that comes last.
-    """
+    """One legend of all names that panels have, above them, in as many lines as it needs; one name may come last."""
     pairs = [pair for axes in figure.axes for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
     named = {name: handle for handle, name in pairs}
     names = sorted(named, key=lambda name: name == last)
@@ -208,14 +202,7 @@ class Panel(NamedTuple):
 
 
 def grid(count: int, columns: int, size: tuple[float, float], **share: Any) -> tuple[Figure, list[Axes]]:
-    """A figure with this many panels in rows of this many columns.
-
-    Args:
-        count: how many panels are needed; the rest of the last row is not shown.
-        columns: of a row.
-        size: of the figure in inches.
-        share: which axes the panels share.
-    """
+    """A figure of a size in inches with this many panels in rows of this many columns, and which axes they share."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
@@ -251,14 +238,7 @@ def draw_mean(
 
 
 def ticks(axis: Axis, most: int, form: str | Callable[[float], str] | None = None, *, whole: bool = False) -> None:
-    """At most this many round ticks on an axis.
-
-    Args:
-        axis: which.
-        most: how many.
-        form: of their numbers; left out, what is usual.
-        whole: numbers without a fraction only.
-    """
+    """At most this many round ticks on an axis; whole numbers alone, and in another form than usual, where wanted."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     axis.set_major_locator(MaxNLocator(most, integer=whole))
@@ -277,16 +257,7 @@ def only_ticks(axis: Axis, places: Sequence[float] | None, form: str = "{x:g}") 
 
 
 def draw_members(axes: Axes, place: float, members: np.ndarray, interval: Interval, look: Look, name: str) -> None:
-    """One line of a chart whose x axis measures: dots for members, a bar for the interval, a marker for the median.
-
-    Args:
-        axes: where.
-        place: y.
-        members: x of each.
-        interval: of their median (or mean).
-        look: of the method.
-        name: for the legend.
-    """
+    """One line of a chart whose x axis measures: dots for members, a bar for the interval, a marker in it."""
     axes.plot([interval.low, interval.high], [place, place], color=look.colour, linewidth=7, alpha=0.3, zorder=2)
     axes.lines[-1].set_solid_capstyle("butt")
     axes.plot(members, np.full(len(members), place), "o", color=look.colour, alpha=0.5, markersize=2.6, mew=0, zorder=3)
@@ -309,8 +280,8 @@ def logarithmic(axes: Axes, times: Sequence[float], never: float | None, *, upri
 
     Args:
         axes: where.
-        times: that are shown, in all; those that are infinite do not count.
-        never: where they stand, or None where there are none.
+        times: all that are shown, infinite ones among them.
+        never: where the infinite ones stand, or None where there are none.
         upright: whether times are measured by the y axis.
     """
     finite = [time for time in times if np.isfinite(time)] or [1.0 if never is None else never / 2]

@@ -30,17 +30,8 @@ def order(difference: Interval) -> Order:
     return "contradicted" if difference.low > 0 else "holds" if difference.high < 0 else "tie"
 
 
-@dataclasses.dataclass(frozen=True)
-class Verdict:
-    """What became of a claim.
-
-    Attributes:
-        id: of the claim.
-        statement: what the paper says.
-        where: in the paper.
-        status: holds, fails or not judged.
-        measured: what was found, or why nothing could be.
-    """
+class Verdict(NamedTuple):
+    """What became of a claim: what was measured, or why nothing could be."""
 
     id: str
     statement: str
@@ -51,7 +42,7 @@ class Verdict:
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """A claim of the paper and how to judge it."""
+    """A claim of the paper, what the paper says and where, and how to judge it."""
 
     id: str
     statement: str
@@ -79,15 +70,8 @@ class Exhibit:
 Cell = str | int | float | None
 
 
-@dataclasses.dataclass(frozen=True)
-class Column:
-    """A column.
-
-    Attributes:
-        name: in the CSV file.
-        title: for readers.
-        form: format of its numbers for readers; the CSV file has all digits.
-    """
+class Column(NamedTuple):
+    """A column: its name in the CSV file, which has all digits; title and format of its numbers for readers."""
 
     name: str
     title: str
@@ -129,15 +113,7 @@ def column(name: str, title: str, of: Callable[[Any], Cell], form: str = "") -> 
 def interval(
     name: str, title: str, of: Callable[[Any], Iterable[Cell]], form: str, *, ends: str | None = None
 ) -> Measure:
-    """Three columns: an estimate, and the ends of its 95 % interval.
-
-    Args:
-        name: of the estimate in the CSV file.
-        title: for readers.
-        of: the three numbers of a thing.
-        form: of all three.
-        ends: what the names of the ends begin with, where that is not the name.
-    """
+    """Three columns: an estimate, and the ends of its 95 % interval, whose names begin with `ends` or the name."""
     first = f"{name}_" if ends is None else ends
     low, high = Column(f"{first}low", "from", form), Column(f"{first}high", "to", form)
     return Measure([Column(name, title, form), low, high], of)

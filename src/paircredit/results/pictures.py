@@ -25,13 +25,7 @@ def later(weights: np.ndarray) -> np.ma.MaskedArray:
 
 
 class PairAxes(NamedTuple):
-    """How the weights of an environment's pairs are shown.
-
-    Attributes:
-        visible: leaves out, or masks, pairs that nobody meets.
-        edges: steps at which a phase begins, and their number.
-        names: of the phases.
-    """
+    """How weights are shown: what masks pairs that nobody meets, steps at which phases begin and end, their names."""
 
     visible: Callable[[np.ndarray], np.ma.MaskedArray] = later
     edges: Sequence[int] = ()
@@ -64,13 +58,7 @@ def pictures(
 ) -> Figure:
     """Pictures beside and below each other, each in parts of its own largest weight, which is written into it.
 
-    Args:
-        shown: the pictures.
-        columns: of a row, at most.
-        size: of the figure in inches, by columns and rows.
-        small: without names and numbers of the phases.
-        title_size: of letters, where it is not the usual one.
-        pad: space between a title and its picture.
+    The size of the figure in inches follows from columns and rows; small ones are without names and numbers of phases.
     """
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
@@ -109,8 +97,8 @@ def _phases(axes: Axes, pairs: PairAxes, small: bool) -> None:
     if small:
         axes.set(xticks=[], yticks=[])
     elif not pairs.edges:
-        for axis in (axes.xaxis, axes.yaxis):
-            ticks(axis, 5, whole=True)
+        ticks(axes.xaxis, 5, whole=True)
+        ticks(axes.yaxis, 5, whole=True)
     else:
         axes.set_xticks(pairs.edges[:-1])
         axes.set_yticks(pairs.edges[:-1])
