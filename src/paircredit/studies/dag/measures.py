@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +14,7 @@ from paircredit.analysis.exact import expected_return
 from paircredit.envs.dag import DagConfig, acting_states, layers, reachable
 from paircredit.errors import PaircreditError
 from paircredit.results.curves import Curve, curves, first_time
-from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status
+from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status, order
 from paircredit.results.intervals import Interval, mean_interval, median_difference, median_ratio
 from paircredit.results.names import runs_of, title
 from paircredit.runs.read import Run
@@ -104,8 +104,7 @@ def greedy_returns(run: Run) -> np.ndarray:
     return np.array([float(expected_return(model, jnp.asarray(table))) for table in tables])[which.reshape(-1)]
 
 
-@dataclasses.dataclass(frozen=True)
-class PairSets:
+class PairSets(NamedTuple):
     """Which pairs (i, j) of states are of which kind; boolean tables [S, S], rows of acting states only.
 
     Attributes:
@@ -167,13 +166,9 @@ def _meta_pwr_weights(runs: Sequence[Run]) -> tuple[Status, str]:
     tables = _reset_weights(runs, "meta-pwr")
     if not tables:
         return "not judged", "There are no reset runs of Meta-PWR."
-    good, parts = True, []
-    for depth, weights in tables.items():
-        pairs = pair_sets(depth)
-        ones, zeros = _interval(weights, pairs.credited), _interval(weights, pairs.uncredited)
-        good &= ones.low > START_WEIGHT and zeros.high < START_WEIGHT
-        parts.append(f"depth {depth}: {ones.text('.2f')} where handcrafted is 1, {zeros.text('.2f')} where it is 0")
-    return "holds" if good else "fails", "Mean weight " + "; ".join(parts) + " (start: 0.50)."
+    found = {depth: _looks_like_rewards(weights, depth) for depth, weights in tables.items()}
+    text = "; ".join(f"depth {depth}: {numbers}" for depth, (_, numbers) in found.items())
+    return "holds" if all(good for good, _ in found.values()) else "fails", f"Mean weight {text} (start: 0.50)."
 
 
 def _interval(weights: np.ndarray, pairs: np.ndarray) -> Interval:
@@ -193,21 +188,20 @@ def _episodes_to_learn(runs: Sequence[Run]) -> tuple[Status, str]:
         return "not judged", "Some members never reached 95 % of the best return; train longer."
     if min(x.size for by_label in times.values() for x in by_label.values()) < LEAST_SEEDS:
         return "not judged", f"Fewer than {LEAST_SEEDS} members per method; use more seeds."
-    parts, contradicted, supported = [], False, True
+    parts, good = [], True
     for depth, by_label in times.items():
-        meta_minus_hand = median_difference(by_label["meta-pwr"], by_label["h-pwr"])
-        hand_minus_regular = median_difference(by_label["h-pwr"], by_label["regular"])
-        contradicted |= meta_minus_hand.low > 0 or hand_minus_regular.low > 0
+        learned = median_difference(by_label["meta-pwr"], by_label["h-pwr"])
+        by_hand = order(median_difference(by_label["h-pwr"], by_label["regular"]))
+        good &= "contradicted" not in (order(learned), by_hand)
         if depth == max(times):
-            supported = meta_minus_hand.estimate <= 0 and hand_minus_regular.high < 0
-        tie = "" if hand_minus_regular.high < 0 else " (handcrafted and regular tie)"
+            good &= learned.estimate <= 0 and by_hand == "holds"
+        tie = "" if by_hand == "holds" else " (handcrafted and regular tie)"
         medians = ", ".join(f"{title(label)} {np.median(by_label[label]):.0f}" for label in labels)
         parts.append(f"depth {depth}: {medians}{tie}")
     ratios = [median_ratio(by_label["regular"], by_label["meta-pwr"]) for by_label in times.values()]
     grows = all(later.estimate > earlier.estimate for earlier, later in itertools.pairwise(ratios))
     text = "; ".join(parts) + "; regular/Meta-PWR " + " → ".join(ratio.text(".2f") for ratio in ratios) + "."
-    good = grows and supported and not contradicted
-    return "holds" if good else "fails", "Median episodes to 95 %: " + text
+    return "holds" if good and grows else "fails", "Median episodes to 95 %: " + text
 
 
 def _meta_pwtd_weights(runs: Sequence[Run]) -> tuple[Status, str]:
@@ -242,17 +236,19 @@ def _masked_values(runs: Sequence[Run]) -> tuple[Status, str]:
     middle = depth // 2
     before = pairs.reachable & (layer <= middle)[None, :]
     good, parts = True, []
-    for mask in (0, middle):
+    for mask, still, where in (
+        (0, pairs.second_phase, "after the middle layer the weights moved"),
+        (middle, pairs.second_phase, "after the middle layer the weights moved"),
+        (middle, before, "before the middle layer"),
+    ):
         if mask in by_mask:
-            moved = _moved(by_mask[mask], pairs.second_phase)
+            moved = float(np.abs(by_mask[mask][:, still] - START_WEIGHT).max())
             good &= moved <= START_TOLERANCE
-            parts.append(f"mask {mask}: after the middle layer the weights moved by at most {moved:.3f}")
-    if middle in by_mask:
-        moved = _moved(by_mask[middle], before)
-        good &= moved <= START_TOLERANCE
-        parts.append(f"mask {middle}: before the middle layer by at most {moved:.3f}")
+            parts.append(f"mask {mask}: {where} by at most {moved:.3f}")
     if depth in by_mask:
-        good &= _looks_like_rewards(by_mask[depth], pairs, parts, depth)
+        alike, text = _looks_like_rewards(by_mask[depth], depth)
+        good &= alike
+        parts.append(f"mask {depth}: {text}")
     reference = finished_run(runs, RESET, depth, "meta-pwr")
     if reference is not None and depth in by_mask:
         ours = by_mask[depth].mean(axis=0)[pairs.second_phase]
@@ -263,14 +259,12 @@ def _masked_values(runs: Sequence[Run]) -> tuple[Status, str]:
     return "holds" if good else "fails", "Weights, " + "; ".join(parts) + "."
 
 
-def _moved(weights: np.ndarray, pairs: np.ndarray) -> float:
-    return float(np.abs(weights[:, pairs] - START_WEIGHT).max())
-
-
-def _looks_like_rewards(weights: np.ndarray, pairs: PairSets, parts: list[str], mask: int) -> bool:
+def _looks_like_rewards(weights: np.ndarray, depth: int) -> tuple[bool, str]:
+    """Whether weights rose where the handcrafted one is 1 and fell where it is 0, and the numbers."""
+    pairs = pair_sets(depth)
     ones, zeros = _interval(weights, pairs.credited), _interval(weights, pairs.uncredited)
-    parts.append(f"mask {mask}: {ones.text('.2f')} where handcrafted is 1, {zeros.text('.2f')} where it is 0")
-    return ones.low > START_WEIGHT and zeros.high < START_WEIGHT
+    text = f"{ones.text('.2f')} where handcrafted is 1, {zeros.text('.2f')} where it is 0"
+    return ones.low > START_WEIGHT and zeros.high < START_WEIGHT, text
 
 
 def _optimum(runs: Sequence[Run]) -> tuple[Status, str]:

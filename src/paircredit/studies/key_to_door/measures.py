@@ -14,7 +14,7 @@ from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.envs.key_to_door_players import best_door_rate, best_key_rate, max_expected_return, mean_apples
 from paircredit.methods.presets import preset_settings
 from paircredit.results.curves import LAST_SHARE, Curve, curves, first_time
-from paircredit.results.exhibits import LEAST_SEEDS, Claim, Order, Status
+from paircredit.results.exhibits import LEAST_SEEDS, Claim, Order, Status, order
 from paircredit.results.intervals import Interval, difference_of_times, mean_difference, median_of_times
 from paircredit.results.names import CORE, in_order, runs_of, title
 from paircredit.runs.read import Run
@@ -33,7 +33,7 @@ _ENVIRONMENT = ("key_steps", "apple_steps", "door_steps", "layout", "fewest_appl
 
 def method_labels(runs: Sequence[Run]) -> list[str]:
     """The methods of all Key-to-Door runs, in the order in which they are shown."""
-    return in_order({run.spec["tags"]["label"] for role in VARIANTS for run in runs_of(runs, role)})
+    return in_order({run.spec["tags"]["label"] for run in runs_of(runs, *VARIANTS)})
 
 
 def all_curves(runs: Sequence[Run], role: str = METHODS) -> list[Curve]:
@@ -165,48 +165,40 @@ HEURISTIC = ("tvt", "a2c-rr")
 """Methods that rely on a heuristic for the key."""
 NEEDED = (*CORE, "rgm", *HEURISTIC)
 BEFORE_RGM = ("h-pwr", "meta-pwr")
-
-
-@dataclasses.dataclass(frozen=True)
-class Baseline:
-    """A2C with the λ that suits it best.
-
-    Attributes:
-        curves: of it.
-        name: with what a reader must know about it.
-    """
-
-    curves: Curve
-    name: str
+_WORDS: dict[Order, str] = {
+    "holds": "is faster than",
+    "tie": "ties with",
+    "contradicted": "is slower than",
+    "open": "has not come, and neither has",
+}
 
 
 def _central_order(runs: Sequence[Run]) -> tuple[Status, str]:
-    methods = {curves.label: curves for curves in all_curves(runs) if curves.place == CENTRAL}
-    missing = [title(label) for label in CORE if label not in methods]
-    if missing:
-        return "not judged", f"There are no runs of {', '.join(missing)} at {CENTRAL.text()}."
-    baseline = _best_a2c(runs, methods["a2c"])
-    methods["a2c"] = baseline.curves
-    names = {label: baseline.name if label == "a2c" else title(label) for label in methods}
+    methods, refusal = _at_the_centre(runs, CORE)
+    if refusal:
+        return "not judged", refusal
+    methods["a2c"], name = _best_a2c(runs, methods["a2c"])
+    names = {label: name if label == "a2c" else title(label) for label in methods}
     seeds = [len(curves.seeds) for curves in methods.values()]
     if min(seeds) < LEAST_SEEDS:
         fewest = min(methods, key=lambda label: len(methods[label].seeds))
         return "not judged", f"{names[fewest]} has {min(seeds)} seeds; at least {LEAST_SEEDS} are needed."
-    handcrafted, learned, errors = methods["h-pwr"], methods["meta-pwr"], methods["meta-pwtd"]
+    regular, handcrafted, learned, errors = (methods[label] for label in CORE)
     if not np.isfinite(_median(handcrafted, OPTIMAL).estimate):
         return "not judged", f"Not even H-PWR reaches a door reward of {OPTIMAL:g}; train longer."
-    second = order_of(learned, baseline.curves, LEARNED)
+    second = order_of(learned, regular, LEARNED)
     if second == "open":
         return "not judged", f"Neither Meta-PWR nor A2C reaches a door reward of {LEARNED:g}; train longer."
     first = {label: order_of(handcrafted, methods[label], OPTIMAL) for label in methods if label != "h-pwr"}
     reached = np.isfinite(frames_to(errors, OPTIMAL))
     arrives = bool(np.isfinite(_median(errors, OPTIMAL).estimate))
     good = "contradicted" not in first.values() and second == "holds" and arrives
+    members = " to ".join(str(count) for count in sorted({min(seeds), max(seeds)}))
     parts = [
-        f"At {CENTRAL.text()}, {_counts(seeds)} seeds, median frames to a door reward of {OPTIMAL:g}: "
+        f"At {CENTRAL.text()}, {members} seeds, median frames to a door reward of {OPTIMAL:g}: "
         + ", ".join(f"{names[label]} {frames_text(_median(methods[label], OPTIMAL))}" for label in methods),
         f"of {LEARNED:g}: Meta-PWR {frames_text(_median(learned, LEARNED))}, "
-        f"A2C {frames_text(_median(baseline.curves, LEARNED))}",
+        f"A2C {frames_text(_median(methods['a2c'], LEARNED))}",
         f"Meta-PWTD reaches {OPTIMAL:g} in {reached.sum()} of {len(reached)} seeds "
         f"within {errors.trained / 1e6:.2f} M frames",
         *_remarks("H-PWR", first),
@@ -217,16 +209,22 @@ def _central_order(runs: Sequence[Run]) -> tuple[Status, str]:
 
 def _remarks(name: str, orders: dict[str, Order]) -> list[str]:
     """In words, where the method of that name is not clearly faster."""
-    words = {"tie": "ties with", "contradicted": "is slower than", "open": "cannot be compared with"}
-    return [f"{name} {words[order]} {title(label)}" for label, order in orders.items() if order != "holds"]
+    words = {**_WORDS, "open": "cannot be compared with"}
+    return [f"{name} {words[own]} {title(label)}" for label, own in orders.items() if own != "holds"]
 
 
-def _counts(seeds: list[int]) -> str:
-    return f"{min(seeds)}" if min(seeds) == max(seeds) else f"{min(seeds)} to {max(seeds)}"
+def _at_the_centre(runs: Sequence[Run], labels: Sequence[str]) -> tuple[dict[str, Curve], str]:
+    """All methods there, and that some of these are not among them, if so."""
+    methods = {curve.label: curve for curve in all_curves(runs) if curve.place == CENTRAL}
+    missing = [title(label) for label in labels if label not in methods]
+    return methods, f"There are no runs of {', '.join(missing)} at {CENTRAL.text()}." if missing else ""
 
 
-def _best_a2c(runs: Sequence[Run], own: Curve) -> Baseline:
-    """The fastest to a door reward of 9: A2C as it was run, or with a λ of the search at the same learning rate."""
+def _best_a2c(runs: Sequence[Run], own: Curve) -> tuple[Curve, str]:
+    """The fastest to a door reward of 9: A2C as it was run, or with a λ of the search at the same learning rate.
+
+    With it comes its name, which says how it was chosen.
+    """
     rules = {learning_rule(run) for run in runs_of(runs, METHODS) if run.spec["tags"]["label"] == "a2c"}
     rule = min(rules)
     by_lambda = {
@@ -238,7 +236,7 @@ def _best_a2c(runs: Sequence[Run], own: Curve) -> Baseline:
     by_lambda = {value: curves for value, curves in by_lambda.items() if not np.isclose(value, rule.lambda_)}
     by_lambda[rule.lambda_] = own  # of the same λ the runs with all seeds are taken
     best = min(by_lambda, key=lambda value: _speed(by_lambda[value]))
-    return Baseline(by_lambda[best], f"A2C with λ = {best:g} ({_how_chosen(by_lambda, best, searched)})")
+    return by_lambda[best], f"A2C with λ = {best:g} ({_how_chosen(by_lambda, best, searched)})"
 
 
 def _how_chosen(by_lambda: dict[float, Curve], best: float, searched: bool) -> str:
@@ -266,11 +264,7 @@ def _median(curves: Curve, threshold: float) -> Interval:
 def order_of(fast: Curve, slow: Curve, threshold: float) -> Order:
     """Whether the one is faster than the other, by the interval of the difference of their medians."""
     difference = compare_times(fast, slow, threshold)
-    if difference is None:
-        return "open"
-    if difference.low > 0:
-        return "contradicted"
-    return "holds" if difference.high < 0 else "tie"
+    return "open" if difference is None else order(difference)
 
 
 def _order_everywhere(runs: Sequence[Run]) -> tuple[Status, str]:
@@ -321,48 +315,30 @@ def _named(settings: list[Setting]) -> str:
 
 
 def _other_methods(runs: Sequence[Run]) -> tuple[Status, str]:
-    methods = {curves.label: curves for curves in all_curves(runs) if curves.place == CENTRAL}
-    missing = [title(label) for label in NEEDED if label not in methods]
-    if missing:
-        return "not judged", f"There are no runs of {', '.join(missing)} at {CENTRAL.text()}."
+    methods, refusal = _at_the_centre(runs, NEEDED)
+    if refusal:
+        return "not judged", refusal
     few = [title(label) for label in NEEDED if len(methods[label].seeds) < LEAST_SEEDS]
     if few:
         return "not judged", f"{', '.join(few)} with fewer than {LEAST_SEEDS} seeds; use more."
     frames = min(methods[label].trained for label in NEEDED)
     door = {label: value_at(methods[label], "door_reward", frames) for label in NEEDED}
     whole = {label: value_at(methods[label], "episode_return", frames) for label in NEEDED}
-    third = _third(door)
+    clearly = {label: order(mean_difference(door["rgm"], own)) for label, own in door.items() if label != "rgm"}
+    # No method but the two that should be is clearly before RGM, and none of those clearly after it.
+    third = all(own != ("contradicted" if label in BEFORE_RGM else "holds") for label, own in clearly.items())
+    place = sorted(door, key=lambda label: -door[label].mean()).index("rgm") + 1
     overall = mean_difference(whole["rgm"], whole["meta-pwr"])
     fast = {label: order_of(methods[label], methods["a2c"], LEARNED) for label in HEURISTIC}
     parts = [
         f"After {frames / 1e6:.2f} M frames at {CENTRAL.text()} the door rewards are "
         + ", ".join(f"{title(label)} {door[label].mean():.2f}" for label in NEEDED),
-        f"RGM is {_place(door)} of {len(NEEDED)} in the door phase" + ("" if third else ", not third"),
+        f"RGM is {place} of {len(NEEDED)} in the door phase" + ("" if third else ", not third"),
         f"its return less Meta-PWR's is {overall.text('.2f')}",
-        *(f"{title(label)} {_WORDS[order]} A2C to a door reward of {LEARNED:g}" for label, order in fast.items()),
+        *(f"{title(label)} {_WORDS[own]} A2C to a door reward of {LEARNED:g}" for label, own in fast.items()),
     ]
     good = third and overall.high < 0 and "holds" not in fast.values()
     return "holds" if good else "fails", "; ".join(parts) + "."
-
-
-_WORDS: dict[Order, str] = {
-    "holds": "is faster than",
-    "tie": "ties with",
-    "contradicted": "is slower than",
-    "open": "has not come, and neither has",
-}
-
-
-def _third(door: dict[str, np.ndarray]) -> bool:
-    """Whether no method but the two that should be is clearly before RGM, and none of those clearly after it."""
-    ahead = [mean_difference(door["rgm"], door[label]).low <= 0 for label in BEFORE_RGM]
-    others = [label for label in door if label not in (*BEFORE_RGM, "rgm")]
-    after = [mean_difference(door["rgm"], door[label]).high >= 0 for label in others]
-    return all(ahead) and all(after)
-
-
-def _place(door: dict[str, np.ndarray]) -> int:
-    return sorted(door, key=lambda label: -door[label].mean()).index("rgm") + 1
 
 
 CLAIMS = (
