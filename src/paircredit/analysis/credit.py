@@ -41,14 +41,9 @@ def gradient_estimates(
     advantages: Float[Array, "N T"],
     batch: int,
 ) -> Float[Array, "K SA"]:
-    """Σ_t Ψ_t ∇log π(A_t|S_t), averaged over batches of episodes: one flat gradient estimate per batch.
+    """Σ_t Ψ_t ∇log π(A_t|S_t) of the policy that collected N episodes, averaged over batches of them.
 
-    Args:
-        model: the environment.
-        logits: the policy table that collected the trajectories.
-        trajectories: N episodes.
-        advantages: of every step.
-        batch: episodes per estimate; must divide N.
+    A batch, whose size must divide N, gives one flat gradient estimate.
     """
     probabilities = policy_probabilities(model, logits)
 

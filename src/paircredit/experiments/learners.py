@@ -39,12 +39,9 @@ def first_settings(spec: TrainingSpec) -> tuple[Any, Environment]:
 
 
 def load_learner(run: Run, method: Method, env: Environment) -> Any:
-    """The learner of a run's first member, with optimiser states as at the start of training.
+    """The learner of a run's first member, whose policy is a network, with optimiser states as at the start.
 
-    Args:
-        run: where it was trained; its policies are networks.
-        method: what it was trained with; see `first_settings`.
-        env: where it acted.
+    With which method and where it was trained `first_settings` knows.
 
     Raises:
         PaircreditError: the run keeps no learner, or a damaged one, or one of another shape.

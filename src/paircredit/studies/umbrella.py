@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from paircredit.experiments.spec import Recipe, UmbrellaVarianceSpec
-from paircredit.results.charts import COLOURS, only_ticks, styled
+from paircredit.results.charts import COLOURS, figure, only_ticks
 from paircredit.results.curves import rows
 from paircredit.results.exhibits import Claim, Exhibit, Status, Table, column, table
 from paircredit.runs.read import Run
@@ -46,7 +46,6 @@ def _runs(scale: Scale) -> list[UmbrellaVarianceSpec]:
     return [UmbrellaVarianceSpec(KIND, scale.lengths, scale.variances, mean=0.5, episodes=scale.episodes)]
 
 
-@styled
 def _figure(runs: Sequence[Run]) -> Figure | None:
     """Variance against length for every σ², and the variance of PWR in a strip of its own below."""
     found = rows(runs, KIND)
@@ -54,16 +53,16 @@ def _figure(runs: Sequence[Run]) -> Figure | None:
         return None
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 5.6), layout="constrained")
-    upper, strip = figure.subplots(2, 1, sharex=True, height_ratios=(5, 1))
+    drawn = Figure(figsize=(8, 5.6), layout="constrained")
+    upper, strip = drawn.subplots(2, 1, sharex=True, height_ratios=(5, 1))
     _draw_monte_carlo(upper, [row for row in found if row["estimator"] == MONTE_CARLO])
     _draw_pwr(strip, [row for row in found if row["estimator"] == PWR])
     lengths = sorted({row["length"] for row in found})
     strip.set_xscale("log")
     only_ticks(strip.xaxis, [float(length) for length in lengths])
     strip.set_xlabel("length T of an episode")
-    figure.supylabel("variance of the first action's advantage", fontsize=11)
-    return figure
+    drawn.supylabel("variance of the first action's advantage", fontsize=11)
+    return drawn
 
 
 def _table(runs: Sequence[Run]) -> Table | None:
@@ -151,7 +150,7 @@ def _judge(runs: Sequence[Run]) -> tuple[Status, str]:
 
 
 FIGURES = (
-    Exhibit(
+    figure(
         "umbrella-variance",
         "Umbrella: variance of the decision's advantage",
         "The morning's decision alone determines the last reward, and T−1 noisy rewards of variance σ² lie between. "

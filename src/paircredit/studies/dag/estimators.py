@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paircredit.errors import PaircreditError
-from paircredit.results.charts import COLOURS, QUIET, only_ticks, styled
+from paircredit.results.charts import COLOURS, QUIET, only_ticks
 from paircredit.results.curves import rows
-from paircredit.results.exhibits import Table, column, table
+from paircredit.results.exhibits import Column, Measure, Table, table
 from paircredit.runs.read import Run
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ _LABELS = ("signal-to-noise ratio", "cosine with the exact gradient", "relative 
 _SNR_TICKS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 
 
-@styled
 def draw(runs: Sequence[Run]) -> Figure | None:
     """A row of panels per policy: signal-to-noise ratio, cosine with the exact gradient, relative bias."""
     found = _rows(runs)
@@ -53,17 +52,17 @@ def draw(runs: Sequence[Run]) -> Figure | None:
 
 def quality_table(runs: Sequence[Run]) -> Table | None:
     """A row per policy, baseline and estimator."""
-    return table(
-        _rows(runs),
-        column("preference", "logit of the best action", lambda row: row["preference"], "g"),
-        column("values", "values of the baseline", lambda row: row["values"]),
-        column("estimator", "estimator", lambda row: row["estimator"]),
-        column("snr", "signal-to-noise ratio", lambda row: row["snr"], ".2f"),
-        column("cosine", "cosine", lambda row: row["cosine"], ".3f"),
-        column("variance", "variance / |g|²", lambda row: row["variance"], ".3f"),
-        column("relative_bias", "bias / |g|", lambda row: row["relative_bias"], ".3f"),
-        column("bias_noise", "bias / |g| by chance", lambda row: row["bias_noise"], ".3f"),
+    columns = (
+        Column("preference", "logit of the best action", "g"),
+        Column("values", "values of the baseline"),
+        Column("estimator", "estimator"),
+        Column("snr", "signal-to-noise ratio", ".2f"),
+        Column("cosine", "cosine", ".3f"),
+        Column("variance", "variance / |g|²", ".3f"),
+        Column("relative_bias", "bias / |g|", ".3f"),
+        Column("bias_noise", "bias / |g| by chance", ".3f"),
     )
+    return table(_rows(runs), Measure(columns, lambda row: (row[own.name] for own in columns)))
 
 
 def policy_name(preference: float) -> str:

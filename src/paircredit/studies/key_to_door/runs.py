@@ -102,16 +102,9 @@ def training(
     method_settings: Mapping[str, Any] | None = None,
     tried: Sequence[Variant] = (),
 ) -> TrainingSpec:
-    """One method on several settings, all in one program.
+    """One method on several settings (other ones than those of the scale if need be), all in one program.
 
-    Args:
-        name: of the run.
-        label: name of the method.
-        scale: how much.
-        role: what figures look for.
-        settings: other ones than those of the scale.
-        method_settings: what all members share.
-        tried: labels and settings of the method or the environment, each tried on every setting.
+    What is tried is tried on every setting; all members share the settings of the method.
     """
     frames = scale.frames if scale.share is None else round(scale.share * ENOUGH[label])
     members = [

@@ -6,7 +6,6 @@ weights as parts of its own largest one, which is written into it.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.results.charts import figure
+from paircredit.results.curves import spread
 from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status, Table, plain_table
 from paircredit.results.intervals import mean_interval
 from paircredit.results.names import OF_ERRORS, runs_of, title
@@ -69,14 +69,10 @@ def _pair_axes(settings: Mapping[str, Any], shape: tuple[int, ...], by_state: bo
 PAIR_AXES["key-to-door"] = _pair_axes
 
 
-@dataclasses.dataclass(frozen=True)
-class LearnedWeights:
+class LearnedWeights(NamedTuple):
     """Weights that a method learned in one setting.
 
     Attributes:
-        label: of the method.
-        setting: of the environment.
-        phases: of an episode.
         weights: at the end, a matrix per seed, [N, T, T]: row t for the action at t, column k for what arrives with
             transition k; below the diagonal there may be anything.
         snapshots: during training, [S, N, T, T], or none.
@@ -102,27 +98,22 @@ def learned_weights(runs: Sequence[Run]) -> list[LearnedWeights]:
             continue
         labels = zip(*(arrays[f"label_{name}"].tolist() for name in Setting._fields), strict=True)
         settings = [Setting.of(values) for values in labels]
-        per_update = _frames_per_update(run) if "snapshots" in arrays else 0.0
+        per_update = run.columns["frames"].max() / max(run.columns["update"].max(), 1) if "snapshots" in arrays else 0
         for setting in dict.fromkeys(settings):
             chosen = np.array([other == setting for other in settings])
-            weights = np.asarray(arrays["weights"][chosen], dtype=float)
-            place = setting, run.spec["tags"]["label"]
-            if place in found:
-                weights = np.concatenate([found[place].weights, weights])
-                found[place] = dataclasses.replace(found[place], weights=weights)
-            else:
-                snapshots = arrays["snapshots"][:, chosen] if "snapshots" in arrays else None
-                frames = arrays["snapshot_updates"] * per_update if "snapshots" in arrays else None
-                found[place] = LearnedWeights(
-                    place[1], setting, phases(run.spec.get("env_settings", {})), weights, snapshots, frames
-                )
-    order = {label: index for index, label in enumerate(method_labels(runs))}
-    return sorted(found.values(), key=lambda learned: (learned.setting, order[learned.label]))
-
-
-def _frames_per_update(run: Run) -> float:
-    frames, updates = run.columns["frames"].max(), run.columns["update"].max()
-    return float(frames) / max(float(updates), 1.0)
+            weights, label = np.asarray(arrays["weights"][chosen], dtype=float), run.spec["tags"]["label"]
+            if first := found.get((setting, label)):
+                found[setting, label] = first._replace(weights=np.concatenate([first.weights, weights]))
+                continue
+            course = (
+                (arrays["snapshots"][:, chosen], arrays["snapshot_updates"] * per_update)
+                if "snapshots" in arrays
+                else (None, None)
+            )
+            lengths = phases(run.spec.get("env_settings", {}))
+            found[setting, label] = LearnedWeights(label, setting, lengths, weights, *course)
+    order = method_labels(runs)
+    return sorted(found.values(), key=lambda learned: (learned.setting, order.index(learned.label)))
 
 
 def handcrafted(lengths: Phases) -> np.ndarray:
@@ -212,14 +203,14 @@ def _weights(runs: Sequence[Run]) -> Figure | None:
 def _over_time(runs: Sequence[Run], label: str = "meta-pwr") -> Figure | None:
     """Small pictures of one method's weights in the course of training, means over seeds."""
     found = [entry for entry in _of_one_setting(runs) if entry.label == label and entry.snapshots is not None]
-    if not found or found[0].snapshots is None or found[0].snapshot_frames is None:
+    if not found:
         return None
     entry, snapshots, frames = found[0], found[0].snapshots, found[0].snapshot_frames
-    chosen = np.unique(np.linspace(0, len(snapshots) - 1, min(len(snapshots), _MOST_SNAPSHOTS)).round().astype(int))
+    assert snapshots is not None and frames is not None
     axes = pair_axes(entry.phases)
     panels = [
         Picture(f"{frames[index] / 1e6:.3g} M frames", snapshots[index].astype(float).mean(axis=0), axes)
-        for index in chosen
+        for index in spread(len(snapshots), _MOST_SNAPSHOTS)
     ]
     drawn = pictures(
         panels, 5, lambda columns, rows: (max(2.15 * columns + 0.9, 5.4), 2.4 * rows + 0.5), small=True, title_size=11
