@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
-from paircredit.results.exhibits import Exhibit
+from paircredit.results.exhibits import Exhibit, exhibit
 from paircredit.results.intervals import Interval, mean_band
 from paircredit.results.names import title
 
@@ -102,9 +102,9 @@ def styled(draw: Callable[P, R]) -> Callable[P, R]:
     return drawn
 
 
-def figure(name: str, title: str, caption: str, draw: Callable[..., Figure | None], **more: Any) -> Exhibit:
-    """A figure among the exhibits of a study, drawn in the style of all; `more` is for the function that draws."""
-    return Exhibit(name, title, caption, styled(functools.partial(draw, **more)))
+def figure(name: str, title: str, caption: str | None = None, **more: Any) -> Callable[..., Exhibit]:
+    """As `exhibit`, for a figure, which is drawn in the style of all."""
+    return lambda draw: exhibit(name, title, caption, **more)(styled(draw))
 
 
 def to_svg(figure: Figure) -> str:

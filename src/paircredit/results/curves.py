@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -206,6 +206,14 @@ def _joined(first: Curve, second: Curve, name: str) -> Curve:
         values=both(first.values, second.values),
         marks=both(first.marks, second.marks),
     )
+
+
+def by_place(found: Iterable[Curve]) -> dict[Any, dict[str, Curve]]:
+    """Curves by their place and then by their method."""
+    result: dict[Any, dict[str, Curve]] = {}
+    for curve in found:
+        result.setdefault(curve.place, {})[curve.label] = curve
+    return result
 
 
 def spread(count: int, most: int) -> np.ndarray:

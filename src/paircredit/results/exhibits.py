@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import functools
 import io
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -65,6 +66,19 @@ class Exhibit:
     title: str
     caption: str
     make: Callable[[Sequence[Run]], Any]
+
+
+def exhibit(name: str, title: str, caption: str | None = None, **more: Any) -> Callable[..., Exhibit]:
+    """Makes an exhibit of a function of runs; `more` are further arguments of it.
+
+    The caption is what its docstring says after the first line, where no other is given.
+    """
+
+    def made(make: Callable[..., Any]) -> Exhibit:
+        told = caption or " ".join(str(make.__doc__).partition("\n")[2].split())
+        return Exhibit(name, title, told, functools.partial(make, **more))
+
+    return made
 
 
 Cell = str | int | float | None

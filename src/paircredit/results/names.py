@@ -43,6 +43,11 @@ def runs_of(runs: Sequence[Run], *roles: str) -> list[Run]:
     return [run for run in runs if run.kind == "training" and run.spec.get("tags", {}).get("role") in roles]
 
 
+def labels_of(runs: Sequence[Run], *roles: str) -> list[str]:
+    """The methods of all runs of some roles, in the order in which they are shown."""
+    return in_order({run.spec["tags"]["label"] for run in runs_of(runs, *roles)})
+
+
 def in_order(labels: set[str]) -> list[str]:
     """Labels of methods in the order in which they are shown."""
     return [label for label in LABELS if label in labels] + sorted(labels.difference(LABELS))

@@ -12,7 +12,7 @@ import numpy as np
 
 from paircredit.results.charts import Line, Panel, figure, finish, grid, lines, looks, short, ticks
 from paircredit.results.curves import RETURN, Curve, whole_curve
-from paircredit.results.exhibits import Exhibit, Table, column, interval, table
+from paircredit.results.exhibits import Table, column, exhibit, interval, table
 from paircredit.results.intervals import mean_interval
 from paircredit.results.names import LABELS, OF_ERRORS, environment_name, in_order, runs_of, title
 from paircredit.results.pictures import PAIR_AXES, PairAxes, Picture, later, pictures
@@ -92,8 +92,14 @@ def _folder(run: Run, runs: Sequence[Run]) -> str:
     return run.path.resolve().relative_to(above).as_posix()
 
 
+@figure("training-curves", "Own runs: learning curves")
 def _curves(runs: Sequence[Run]) -> Figure | None:
-    """A panel per environment and quantity with a curve per run, against frames."""
+    """A panel per environment and quantity with a curve per run, against frames.
+
+    What runs of paircredit train recorded in the course of training, against frames: a panel per environment and
+    quantity, a curve per run. Lines are means over seeds, bands are 95 % bootstrap intervals of the mean. Runs of the
+    same method are told apart by their folders. They are no part of the paper's experiments.
+    """
     shown = [own for own in own_runs(runs) if own.curve]
     if not shown:
         return None
@@ -129,8 +135,13 @@ def _moves(own: OwnRun, quantity: str) -> bool:
     return bool((values != values.flat[0]).any())
 
 
+@exhibit("training-runs", "Own runs: returns")
 def _table(runs: Sequence[Run]) -> Table | None:
-    """A row per run: what was trained, and its return over the last tenth."""
+    """A row per run: what was trained, and its return over the last tenth.
+
+    Mean returns over the last tenth of the training of every run of paircredit train, with 95 % bootstrap intervals
+    over seeds where there are several. Settings are those of the method that differ from the preset.
+    """
 
     def changed(own: OwnRun) -> str:
         return ", ".join(f"{name} {value}" for name, value in own.run.spec["method_settings"].items()) or "none"
@@ -155,8 +166,14 @@ def _table(runs: Sequence[Run]) -> Table | None:
     )
 
 
+@figure("training-weights", "Own runs: pair weights")
 def _weights(runs: Sequence[Run]) -> Figure | None:
-    """A picture per run that has learned weights."""
+    """A picture per run that has learned weights.
+
+    Each cell is the weight with which what arrives in the state (or at the step) of the column counts for an action in
+    the state (or at the step) of the row, at the end of training. Steps are of the episodes or segments of the last
+    batch, over which the weights of networks are averaged. The paper shows such pictures of its DAG and of Key-to-Door.
+    """
     found = [(own, pairs) for own in own_runs(runs) if own.run.finished and (pairs := _pairs(own)) is not None]
     if not found:
         return None
@@ -194,31 +211,8 @@ def _pairs(own: OwnRun) -> tuple[np.ndarray, PairAxes, str] | None:
 
 
 FIGURES = (
-    figure(
-        "training-curves",
-        "Own runs: learning curves",
-        "What runs of paircredit train recorded in the course of training, against frames: a panel per environment "
-        "and quantity, a curve per run. Lines are means over seeds, bands are 95 % bootstrap intervals of the mean. "
-        "Runs of the same method are told apart by their folders. They are no part of the paper's experiments.",
-        _curves,
-    ),
-    figure(
-        "training-weights",
-        "Own runs: pair weights",
-        "Each cell is the weight with which what arrives in the state (or at the step) of the column counts for an "
-        "action in the state (or at the step) of the row, at the end of training. Steps are of the episodes or "
-        "segments of the last batch, over which the weights of networks are averaged. The paper shows such pictures of "
-        "its DAG and of Key-to-Door.",
-        _weights,
-    ),
+    _curves,
+    _weights,
 )
-TABLES = (
-    Exhibit(
-        "training-runs",
-        "Own runs: returns",
-        "Mean returns over the last tenth of the training of every run of paircredit train, with 95 % bootstrap "
-        "intervals over seeds where there are several. Settings are those of the method that differ from the preset.",
-        _table,
-    ),
-)
+TABLES = (_table,)
 OWN_RUNS = Study((), FIGURES, TABLES)

@@ -10,7 +10,7 @@ import numpy as np
 from paircredit.experiments.spec import Recipe, UmbrellaVarianceSpec
 from paircredit.results.charts import COLOURS, figure, only_ticks
 from paircredit.results.curves import rows
-from paircredit.results.exhibits import Claim, Exhibit, Status, Table, column, table
+from paircredit.results.exhibits import Claim, Status, Table, column, exhibit, table
 from paircredit.runs.read import Run
 from paircredit.studies.study import Study
 
@@ -46,8 +46,16 @@ def _runs(scale: Scale) -> list[UmbrellaVarianceSpec]:
     return [UmbrellaVarianceSpec(KIND, scale.lengths, scale.variances, mean=0.5, episodes=scale.episodes)]
 
 
+@figure("umbrella-variance", "Umbrella: variance of the decision's advantage")
 def _figure(runs: Sequence[Run]) -> Figure | None:
-    """Variance against length for every σ², and the variance of PWR in a strip of its own below."""
+    """Variance against length for every σ², and the variance of PWR in a strip of its own below.
+
+    The morning's decision alone determines the last reward, and T−1 noisy rewards of variance σ² lie between. Points
+    are the measured variance of the first action's Monte Carlo advantage, two per length because there are two actions;
+    lines are the prediction (T−1)σ². The strip below shows pairwise weighted rewards with weight on the last reward
+    only, on a linear axis because a logarithmic one has no 0. The paper derives both and draws neither: (T−1)σ² for
+    Monte Carlo, exactly 0 for the pairwise weights.
+    """
     found = rows(runs, KIND)
     if not found:
         return None
@@ -65,8 +73,12 @@ def _figure(runs: Sequence[Run]) -> Figure | None:
     return drawn
 
 
+@exhibit("umbrella-variance", "Variance of the first action's advantage")
 def _table(runs: Sequence[Run]) -> Table | None:
-    """A row per MDP and first action: predicted and measured variances."""
+    """A row per MDP and first action: predicted and measured variances.
+
+    Predicted and measured for Monte Carlo, measured for pairwise weights on the last reward only.
+    """
     found = rows(runs, KIND)
     quiet = {_case(row): row["measured_variance"] for row in found if row["estimator"] == PWR}
 
@@ -149,26 +161,8 @@ def _judge(runs: Sequence[Run]) -> tuple[Status, str]:
     )
 
 
-FIGURES = (
-    figure(
-        "umbrella-variance",
-        "Umbrella: variance of the decision's advantage",
-        "The morning's decision alone determines the last reward, and T−1 noisy rewards of variance σ² lie between. "
-        "Points are the measured variance of the first action's Monte Carlo advantage, two per length because there "
-        "are two actions; lines are the prediction (T−1)σ². The strip below shows pairwise weighted rewards with "
-        "weight on the last reward only, on a linear axis because a logarithmic one has no 0. The paper derives both "
-        "and draws neither: (T−1)σ² for Monte Carlo, exactly 0 for the pairwise weights.",
-        _figure,
-    ),
-)
-TABLES = (
-    Exhibit(
-        "umbrella-variance",
-        "Variance of the first action's advantage",
-        "Predicted and measured for Monte Carlo, measured for pairwise weights on the last reward only.",
-        _table,
-    ),
-)
+FIGURES = (_figure,)
+TABLES = (_table,)
 CLAIMS = (
     Claim(
         "U1",

@@ -11,9 +11,9 @@ import numpy as np
 from paircredit.results import charts
 from paircredit.results.charts import Line, Panel, figure
 from paircredit.results.curves import Curve
-from paircredit.results.exhibits import METHOD, Exhibit, Table, column, interval, plain_table, table
+from paircredit.results.exhibits import METHOD, Table, column, exhibit, interval, plain_table, table
 from paircredit.results.intervals import mean_interval
-from paircredit.results.names import method_of, title
+from paircredit.results.names import labels_of, method_of, title
 from paircredit.runs.read import Run
 from paircredit.studies.bsuite import measures
 from paircredit.studies.bsuite.measures import (
@@ -28,6 +28,7 @@ from paircredit.studies.bsuite.measures import (
     settings,
     totals,
 )
+from paircredit.studies.bsuite.runs import ROLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,8 +47,15 @@ _COLUMNS, _MOST_COLUMNS = 4, 6
 _MANY_SETTINGS = 9
 
 
+@figure("bsuite-regret", "bsuite: regret in the course of training")
 def _regret(runs: Sequence[Run]) -> Figure | None:
-    """A panel per domain with a curve per method: the mean regret of an episode against episodes."""
+    """A panel per domain with a curve per method: the mean regret of an episode against episodes.
+
+    The mean regret of an episode against the episodes of training, over all variants and seeds of a domain; low is
+    good. Bands are 95 % bootstrap intervals of the mean, in which the variants are as they are and the seeds are drawn.
+    The dashed line is what random play costs. The area under a curve is the total regret, which is all that the paper
+    shows.
+    """
     panels = []
     for domain, methods in by_domain(runs).items():
         groups = [(own, [members(own, setting) for setting in settings(own)]) for own in methods.values()]
@@ -75,7 +83,7 @@ def _drawn(runs: Sequence[Run], panels: Sequence[Panel], most_columns: int) -> F
     if not panels:
         return None
     drawn, axes_of = _grid(len(panels), most_columns)
-    look = charts.looks(measures.method_labels(runs))
+    look = charts.looks(labels_of(runs, ROLE))
     for axes, panel in zip(axes_of, panels, strict=True):
         charts.lines(axes, panel, look)
         axes.set_xscale("log")
@@ -94,13 +102,18 @@ def _settings_of(methods: Mapping[str, Curve]) -> list[Setting]:
     return sorted({setting for curve in methods.values() for setting in settings(curve)})
 
 
+@figure("bsuite-settings", "bsuite: regret by noise, scale, length, distractors and bonus chain")
 def _totals(runs: Sequence[Run]) -> Figure | None:
-    """The mean regret of all episodes of training against the setting, a panel per domain whose variants differ."""
+    """The mean regret of all episodes of training against the setting, a panel per domain whose variants differ.
+
+    The mean regret of all episodes of training for every setting of the domains whose variants differ, with 95 %
+    bootstrap intervals over seeds; low is good. The paper has means over the variants only.
+    """
     found = {domain: methods for domain, methods in by_domain(runs).items() if domain in VARIED}
     if not found:
         return None
     drawn, panels = _grid(len(found), 3)
-    look = charts.looks(measures.method_labels(runs))
+    look = charts.looks(labels_of(runs, ROLE))
     for axes, (domain, methods) in zip(panels, found.items(), strict=True):
         places = _settings_of(methods)
         for number, curve in enumerate(methods.values()):
@@ -137,8 +150,14 @@ def thinned(curve: Curve, points: int = MOST_POINTS) -> tuple[np.ndarray, np.nda
     return (kept[:-1] + 1 + kept[1:]) / 2, sums / np.diff(kept)
 
 
+@exhibit("bsuite-regret", "bsuite: total regret beside the paper's")
 def _table(runs: Sequence[Run]) -> Table | None:
-    """A row per domain and method, beside the paper's numbers."""
+    """A row per domain and method, beside the paper's numbers.
+
+    The regret of all episodes of a training, mean over all variants and seeds, with 95 % bootstrap intervals in which
+    seeds are drawn and variants are not. The paper's numbers stand beside trainings of the same length. Its numbers for
+    cartpole do not fit bsuite's definition, so that only ratios to A2C can be compared there.
+    """
     found = by_domain(runs)
 
     def paper(curve: Curve) -> int | None:
@@ -172,8 +191,13 @@ def _table(runs: Sequence[Run]) -> Table | None:
     )
 
 
+@exhibit("bsuite-settings", "bsuite: total regret by setting")
 def _settings_table(runs: Sequence[Run]) -> Table | None:
-    """A row per setting of every domain and method."""
+    """A row per setting of every domain and method.
+
+    The same for every setting of a domain; variants that are alike count as further seeds. Intervals are 95 % bootstrap
+    intervals of the mean over members, beside the smallest and the largest of them.
+    """
 
     def regrets(pair: Any) -> np.ndarray:
         return totals(pair[0])[members(*pair)]
@@ -224,22 +248,8 @@ def _points(curve: Curve) -> list[list[Any]]:
 
 
 FIGURES = (
-    figure(
-        "bsuite-regret",
-        "bsuite: regret in the course of training",
-        "The mean regret of an episode against the episodes of training, over all variants and seeds of a domain; low "
-        "is good. Bands are 95 % bootstrap intervals of the mean, in which the variants are as they are and the seeds "
-        "are drawn. The dashed line is what random play costs. The area under a curve is the total regret, which is "
-        "all that the paper shows.",
-        _regret,
-    ),
-    figure(
-        "bsuite-settings",
-        "bsuite: regret by noise, scale, length, distractors and bonus chain",
-        "The mean regret of all episodes of training for every setting of the domains whose variants differ, with "
-        "95 % bootstrap intervals over seeds; low is good. The paper has means over the variants only.",
-        _totals,
-    ),
+    _regret,
+    _totals,
     *(
         figure(
             f"bsuite-curves-{domain.replace('_', '-')}",
@@ -247,26 +257,12 @@ FIGURES = (
             "The mean regret of an episode against the episodes of training, a panel per setting of the domain. Lines "
             "are means over seeds, bands are 95 % bootstrap intervals, and the dashed line is random play. The paper "
             "does not show these.",
-            _settings,
             domain=domain,
-        )
+        )(_settings)
         for domain in VARIED
     ),
 )
 TABLES = (
-    Exhibit(
-        "bsuite-regret",
-        "bsuite: total regret beside the paper's",
-        "The regret of all episodes of a training, mean over all variants and seeds, with 95 % bootstrap intervals in "
-        "which seeds are drawn and variants are not. The paper's numbers stand beside trainings of the same length. "
-        "Its numbers for cartpole do not fit bsuite's definition, so that only ratios to A2C can be compared there.",
-        _table,
-    ),
-    Exhibit(
-        "bsuite-settings",
-        "bsuite: total regret by setting",
-        "The same for every setting of a domain; variants that are alike count as further seeds. Intervals are 95 % "
-        "bootstrap intervals of the mean over members, beside the smallest and the largest of them.",
-        _settings_table,
-    ),
+    _table,
+    _settings_table,
 )

@@ -9,10 +9,10 @@ import numpy as np
 
 from paircredit.envs.bsuite import DOMAINS, bsuite_config
 from paircredit.envs.bsuite.discounting_chain import PAYDAYS, DiscountingChainConfig
-from paircredit.results.curves import Curve, curves
+from paircredit.results.curves import Curve, by_place, curves
 from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status, order
 from paircredit.results.intervals import Interval, bootstrap, difference_of
-from paircredit.results.names import in_order, method_of, runs_of, title
+from paircredit.results.names import labels_of, method_of, title
 from paircredit.runs.read import Run
 from paircredit.studies.bsuite.runs import ROLE
 
@@ -84,21 +84,13 @@ def all_regrets(runs: Sequence[Run]) -> list[Curve]:
         return run.spec["tags"]["domain"], ()
 
     found = curves(runs, ROLE, who, where="on bsuite's {}".format)
-    domains, labels = list(DOMAINS), method_labels(runs)
+    domains, labels = list(DOMAINS), labels_of(runs, ROLE)
     return sorted(found, key=lambda curve: (domains.index(curve.place), labels.index(curve.label)))
 
 
 def by_domain(runs: Sequence[Run]) -> dict[str, dict[str, Curve]]:
     """The same, by domain and then by method."""
-    result: dict[str, dict[str, Curve]] = {}
-    for curve in all_regrets(runs):
-        result.setdefault(curve.place, {})[curve.label] = curve
-    return result
-
-
-def method_labels(runs: Sequence[Run]) -> list[str]:
-    """The methods of all bsuite runs, in the order in which they are shown."""
-    return in_order({run.spec["tags"]["label"] for run in runs_of(runs, ROLE)})
+    return by_place(all_regrets(runs))
 
 
 def episodes(curve: Curve) -> int:

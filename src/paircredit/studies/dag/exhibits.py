@@ -10,7 +10,7 @@ import numpy as np
 from paircredit.envs.dag import DagConfig, acting_states
 from paircredit.results.charts import LOOKS, QUIET, Line, Panel, draw_median, figure, grid, legend_above, lines
 from paircredit.results.curves import Curve, spread
-from paircredit.results.exhibits import METHOD, Exhibit, Table, column, interval, plain_table, table
+from paircredit.results.exhibits import METHOD, Table, column, exhibit, interval, plain_table, table
 from paircredit.results.intervals import Interval, median_interval, median_of_times
 from paircredit.results.names import runs_of, title
 from paircredit.runs.read import Run
@@ -45,8 +45,16 @@ def _mean(name: str, tables: np.ndarray) -> tuple[str, np.ndarray]:
     return f"{name}, mean of {len(tables)} seeds", tables.mean(axis=0, dtype=float)
 
 
+@figure("masked-values", "Meta-PWTD with a masked optimal value function")
 def _masked_values(runs: Sequence[Run]) -> Figure | None:
-    """A heat map for every mask: the mean of its weight tables."""
+    """A heat map for every mask: the mean of its weight tables.
+
+    The value function is held at the optimal one with zeros in all layers up to the mask, and Meta-PWTD learns weights
+    for its TD errors. The marked line lies after the last state of the middle layer; rewards are paid to its right. The
+    appendix of the paper shows that with mask 0 the weights change mostly to the left of the line, that with mask 4
+    everything before the middle layer stays at its start, that no weight goes to the right of the line in either case,
+    and that with mask 8 the weights look like those of Meta-PWR.
+    """
     run = finished_run(runs, MASKED)
     if run is None:
         return None
@@ -56,8 +64,14 @@ def _masked_values(runs: Sequence[Run]) -> Figure | None:
     return draw_heatmaps(panels, run.spec["tags"]["depth"], mark_middle=True)
 
 
+@figure("dag-curves", "DAG: learning curves")
 def _curves(runs: Sequence[Run]) -> Figure | None:
-    """A panel per depth with a curve per method."""
+    """A panel per depth with a curve per method.
+
+    The exact expected return of the policy against episodes of training: lines are means over trained policies, bands
+    are 95 % bootstrap intervals of the mean, and the dashed line is 95 % of the best return. The appendix of the paper
+    shows the same curves as means of five seeds, with every method at the optimum by 10,000 episodes.
+    """
     found = evaluations(runs)
     depths = sorted({curve.place for curve in found})
     if not depths:
@@ -107,8 +121,16 @@ def _median(curve: Curve) -> Interval:
     return median_of_times(measures.by_table(curve, evaluation_times(curve)))
 
 
+@figure("dag-episodes", "DAG: episodes until learned")
 def _episodes(runs: Sequence[Run]) -> Figure | None:
-    """Median, interval and members of every method, side by side at every depth."""
+    """Median, interval and members of every method, side by side at every depth.
+
+    For every depth and method the median number of episodes until the exact expected return of the policy is 95 % of
+    the best, with a 95 % bootstrap interval as a bar and each trained policy as a dot; low is good, and policies that
+    never get there lie on a dotted line at the top. Learned weights were fixed before these policies were trained.
+    Figure 2 (right) of the paper shows averages over five runs: learned weights are at least as fast as handcrafted
+    ones, both are faster than the regular return, and the gap grows with the depth.
+    """
     found = [(curve, evaluation_times(curve)) for curve in evaluations(runs)]
     if not found:
         return None
@@ -157,8 +179,14 @@ def _draw_times(axes: Axes, curve: Curve, members: np.ndarray, place: float, nev
         )
 
 
+@exhibit("dag-episodes", "Episodes to 95 % of the best return")
 def _episodes_table(runs: Sequence[Run]) -> Table | None:
-    """A row per depth and method."""
+    """A row per depth and method.
+
+    Medians over trained policies with 95 % bootstrap intervals, by the exact expected return of the policy. The last
+    column goes by the mean return of the last ten training batches instead. ∞ means that it was not reached in
+    training.
+    """
     return table(
         evaluations(runs),
         column("depth", "depth", lambda own: own.place),
@@ -209,8 +237,14 @@ def _choices(runs: Sequence[Run]) -> list[Choice]:
     return list(found.values())
 
 
+@exhibit("dag-switches", "What the paper leaves open, tried both ways")
 def _switches_table(runs: Sequence[Run]) -> Table | None:
-    """A row per switch and method."""
+    """A row per switch and method.
+
+    Mean learned weight where the handcrafted weight is 1, where it is 0 though a reward is paid, and on the transition
+    that the action itself makes; and median episodes to 95 % of the best return of fresh policies trained with these
+    weights, with 95 % intervals. Each row changes one switch.
+    """
 
     def credited(own: Choice) -> float:
         return own.mean(measures.pair_sets(own.depth).credited)
@@ -276,77 +310,18 @@ _WEIGHTS_PLACE = {
 
 FIGURES = (
     *(
-        figure(
-            f"dag-weights-{depth}",
-            f"DAG of depth {depth}: pair weights",
-            _WEIGHTS_CAPTION + place,
-            _weights,
-            depth=depth,
+        figure(f"dag-weights-{depth}", f"DAG of depth {depth}: pair weights", _WEIGHTS_CAPTION + place, depth=depth)(
+            _weights
         )
         for depth, place in _WEIGHTS_PLACE.items()
     ),
-    figure(
-        "dag-episodes",
-        "DAG: episodes until learned",
-        "For every depth and method the median number of episodes until the exact expected return of the policy is "
-        "95 % of the best, with a 95 % bootstrap interval as a bar and each trained policy as a dot; low is good, and "
-        "policies that never get there lie on a dotted line at the top. Learned weights were fixed before these "
-        "policies were trained. Figure 2 (right) of the paper shows averages over five runs: learned weights are at "
-        "least as fast as handcrafted ones, both are faster than the regular return, and the gap grows with the depth.",
-        _episodes,
-    ),
-    figure(
-        "dag-curves",
-        "DAG: learning curves",
-        "The exact expected return of the policy against episodes of training: lines are means over trained policies, "
-        "bands are 95 % bootstrap intervals of the mean, and the dashed line is 95 % of the best return. The appendix "
-        "of the paper shows the same curves as means of five seeds, with every method at the optimum by 10,000 "
-        "episodes.",
-        _curves,
-    ),
-    figure(
-        "masked-values",
-        "Meta-PWTD with a masked optimal value function",
-        "The value function is held at the optimal one with zeros in all layers up to the mask, and Meta-PWTD learns "
-        "weights for its TD errors. The marked line lies after the last state of the middle layer; rewards are paid "
-        "to its right. The appendix of the paper shows that with mask 0 the weights change mostly to the left of the "
-        "line, that with mask 4 everything before the middle layer stays at its start, that no weight goes to the "
-        "right of the line in either case, and that with mask 8 the weights look like those of Meta-PWR.",
-        _masked_values,
-    ),
-    figure(
-        "estimator-quality",
-        "Gradient estimates against the exact gradient",
-        "Each dot compares the policy gradient estimates of one advantage estimator with the exact gradient, all on "
-        "the same episodes. The signal-to-noise ratio is the squared length of the mean estimate over its total "
-        "variance; it says nothing about direction, so the cosine with the exact gradient stands beside it, and the "
-        "relative bias, which counts a wrong length as well as a wrong direction. A small bias is also what chance "
-        "alone gives, as the table says. The paper has no such figure; it argues that weights like the handcrafted "
-        "and learned ones lower the variance of advantages.",
-        estimators.draw,
-    ),
+    _episodes,
+    _curves,
+    _masked_values,
+    estimators.draw,
 )
 TABLES = (
-    Exhibit(
-        "dag-episodes",
-        "Episodes to 95 % of the best return",
-        "Medians over trained policies with 95 % bootstrap intervals, by the exact expected return of the policy. The "
-        "last column goes by the mean return of the last ten training batches instead. ∞ means that it was not reached "
-        "in training.",
-        _episodes_table,
-    ),
-    Exhibit(
-        "estimator-quality",
-        "Gradient estimates against the exact gradient g",
-        "Bias by chance is the length that the bias would have from sampling alone if the estimator were unbiased.",
-        estimators.quality_table,
-    ),
-    Exhibit(
-        "dag-switches",
-        "What the paper leaves open, tried both ways",
-        "Mean learned weight where the handcrafted weight is 1, where it is 0 though a reward is paid, and on the "
-        "transition that the action itself makes; and median episodes to 95 % of the best return of fresh policies "
-        "trained with these weights, with 95 % intervals. Each row changes one switch.",
-        _switches_table,
-    ),
+    _episodes_table,
+    estimators.quality_table,
+    _switches_table,
 )

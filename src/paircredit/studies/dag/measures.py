@@ -13,7 +13,7 @@ import numpy as np
 from paircredit.analysis.exact import expected_return
 from paircredit.envs.dag import DagConfig, acting_states, layers, reachable
 from paircredit.errors import PaircreditError
-from paircredit.results.curves import Curve, curves, first_time
+from paircredit.results.curves import Curve, by_place, curves, first_time
 from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status, order
 from paircredit.results.intervals import Interval, mean_interval, median_difference, median_ratio
 from paircredit.results.names import runs_of, title
@@ -177,11 +177,12 @@ def _interval(weights: np.ndarray, pairs: np.ndarray) -> Interval:
 
 def _episodes_to_learn(runs: Sequence[Run]) -> tuple[Status, str]:
     labels = ("regular", "h-pwr", "meta-pwr")
-    by_depth: dict[int, dict[str, np.ndarray]] = {}
-    for curve in evaluations(runs):
-        if curve.label in labels:
-            by_depth.setdefault(curve.place, {})[curve.label] = by_table(curve, evaluation_times(curve))
-    times = {depth: by_label for depth, by_label in by_depth.items() if len(by_label) == len(labels)}
+    by_depth = by_place(curve for curve in evaluations(runs) if curve.label in labels)
+    times = {
+        depth: {label: by_table(curve, evaluation_times(curve)) for label, curve in methods.items()}
+        for depth, methods in by_depth.items()
+        if len(methods) == len(labels)
+    }
     if len(times) < 2:
         return "not judged", "Evaluation runs of all methods at two depths or more are needed."
     if any(np.isinf(x).any() for by_label in times.values() for x in by_label.values()):

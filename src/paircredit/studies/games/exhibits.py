@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +11,9 @@ import numpy as np
 from paircredit.results import charts
 from paircredit.results.charts import COLOURS, QUIET, figure, grid, looks, ticks
 from paircredit.results.curves import RETURN, Curve
-from paircredit.results.exhibits import METHOD, SEEDS, Exhibit, Table, column, interval, plain_table, table
+from paircredit.results.exhibits import METHOD, SEEDS, Table, column, exhibit, interval, plain_table, table
 from paircredit.results.intervals import bootstrap, mean_interval
-from paircredit.results.names import title
+from paircredit.results.names import labels_of, title
 from paircredit.runs.read import Run
 from paircredit.studies.games import measures
 from paircredit.studies.games.measures import (
@@ -68,7 +67,7 @@ def _relative(runs: Sequence[Run], suite: Suite) -> Figure | None:
     _bars(bars, compared)
     charts.legend_above(drawn)  # before there are curves, which have a legend of their own
     for axes in below:
-        _medians(axes, medians, looks(measures.method_labels(runs, suite)))
+        _medians(axes, medians, looks(labels_of(runs, suite.role)))
     return drawn
 
 
@@ -120,7 +119,7 @@ def _curves(runs: Sequence[Run], suite: Suite) -> Figure | None:
     width, height = (2.15, 1.75) if len(found) > _MANY_GAMES else (3.1, 2.35)
     size = max(width * columns + 0.4, 5.6), height * math.ceil(len(found) / columns) + 0.95
     drawn, panels = grid(len(found), columns, size)
-    look = looks(measures.method_labels(runs, suite))
+    look = looks(labels_of(runs, suite.role))
     for axes, (game, methods) in zip(panels, found.items(), strict=True):
         own = [_line(curve) for curve in methods.values()]
         charts.lines(axes, charts.Panel(name_of(game), own, (suite.random[game], RANDOM)), look)
@@ -260,64 +259,57 @@ FIGURES = (
         "score, 0 for random play and 1 for a person, with 95 % bootstrap intervals in which seeds are drawn and "
         "games are not. Figure 6 of the paper shows both, the curves as an inset: 30 games better, 14 worse, 5 ties, "
         "and Meta-PWTD slightly above A2C all the time. The paper does not say what the relative performance is.",
-        _relative,
         suite=ATARI,
-    ),
+    )(_relative),
     figure(
         "atari-curves",
         "Atari: learning curves",
         "A panel per game: the unclipped return of whole games, the last one of each actor, against frames. "
         + _GAME_CURVES_CAPTION
         + "The appendix of the paper shows the same panels for 49 games as means of five seeds with standard errors.",
-        _curves,
         suite=ATARI,
-    ),
+    )(_curves),
     figure(
         "minatar-relative",
         "MinAtar: Meta-PWTD beside A2C",
         "By how much Meta-PWTD's score is better than A2C's, as a share of what the better of the two gains over "
         "random play (at least of what random play itself is paid); lines are 95 % bootstrap intervals over seeds. "
         "The paper does not have these games: they are Atari in small, and ask the same question.",
-        _relative,
         suite=MINATAR,
-    ),
+    )(_relative),
     figure(
         "minatar-curves",
         "MinAtar: learning curves",
         "A panel per game: the return of whole games, the last one of each actor, against frames, of which a step has "
         "one. " + _GAME_CURVES_CAPTION + "The paper does not have these games.",
-        _curves,
         suite=MINATAR,
-    ),
+    )(_curves),
 )
 TABLES = (
-    Exhibit(
+    exhibit(
         "atari-scores",
         "Atari: scores",
         _SCORES_CAPTION
         + "Normalised scores are 0 for random play and 1 for a person, by the human scores that papers on 57 games "
         "have, and by those of Mnih et al. (2015).",
-        partial(_scores_table, suite=ATARI),
-    ),
-    Exhibit(
+        suite=ATARI,
+    )(_scores_table),
+    exhibit(
         "atari-relative",
         "Atari: Meta-PWTD beside A2C, game by game",
         _RELATIVE_CAPTION + "The paper has 30 games better, 14 worse, 5 ties.",
-        partial(_relative_table, suite=ATARI),
-    ),
-    Exhibit(
+        suite=ATARI,
+    )(_relative_table),
+    exhibit(
         "atari-summary",
         "Atari: human-normalised scores over games",
         "The median over games of the mean over seeds, and the interquartile mean over games and seeds, after the "
         "frames that all trained, of the methods that have played all games that A2C and Meta-PWTD have. Intervals "
         "are 95 % bootstrap intervals in which seeds are drawn within games.",
-        partial(_summary_table, suite=ATARI),
-    ),
-    Exhibit("minatar-scores", "MinAtar: scores", _SCORES_CAPTION.strip(), partial(_scores_table, suite=MINATAR)),
-    Exhibit(
-        "minatar-relative",
-        "MinAtar: Meta-PWTD beside A2C, game by game",
-        _RELATIVE_CAPTION.strip(),
-        partial(_relative_table, suite=MINATAR),
-    ),
+        suite=ATARI,
+    )(_summary_table),
+    exhibit("minatar-scores", "MinAtar: scores", _SCORES_CAPTION.strip(), suite=MINATAR)(_scores_table),
+    exhibit(
+        "minatar-relative", "MinAtar: Meta-PWTD beside A2C, game by game", _RELATIVE_CAPTION.strip(), suite=MINATAR
+    )(_relative_table),
 )

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from paircredit.envs.atari.games import GAMES
-from paircredit.results.curves import RETURN, Curve, curves
+from paircredit.results.curves import RETURN, Curve, by_place, curves
 from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status
 from paircredit.results.intervals import (
     Interval,
@@ -20,7 +20,7 @@ from paircredit.results.intervals import (
     mean_difference,
     mean_interval,
 )
-from paircredit.results.names import in_order, runs_of, title
+from paircredit.results.names import labels_of, title
 from paircredit.runs.read import Run
 
 MINATAR_RANDOM_PLAY = {
@@ -102,15 +102,9 @@ def all_games(runs: Sequence[Run], suite: Suite) -> dict[str, dict[str, Curve]]:
         return run.spec["tags"]["game"], ()
 
     found = curves(runs, suite.role, who, where=lambda game: f"on {suite.title}'s {name_of(game)}")
-    labels = method_labels(runs, suite)
-    found.sort(key=lambda curve: labels.index(curve.label))
-    by_game = {game: {curve.label: curve for curve in found if curve.place == game} for game in suite.random}
-    return {game: methods for game, methods in by_game.items() if methods}
-
-
-def method_labels(runs: Sequence[Run], suite: Suite) -> list[str]:
-    """The methods of all runs on a suite, in the order in which they are shown."""
-    return in_order({run.spec["tags"]["label"] for run in runs_of(runs, suite.role)})
+    games, labels = list(suite.random), labels_of(runs, suite.role)
+    known = [curve for curve in found if curve.place in suite.random]
+    return by_place(sorted(known, key=lambda curve: (games.index(curve.place), labels.index(curve.label))))
 
 
 OURS, BASELINE = "meta-pwtd", "a2c"

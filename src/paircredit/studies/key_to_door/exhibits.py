@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from paircredit.results import charts
 from paircredit.results.charts import draw_members, figure, grid, looks, moved, never_place, ticks
 from paircredit.results.curves import Curve
-from paircredit.results.exhibits import METHOD, SEEDS, Exhibit, Measure, Table, column, interval, plain_table, table
+from paircredit.results.exhibits import METHOD, SEEDS, Measure, Table, column, exhibit, interval, plain_table, table
 from paircredit.results.intervals import Interval, mean_interval, median_of_times
 from paircredit.results.names import title
 from paircredit.runs.read import Run
@@ -53,8 +52,15 @@ _ASIDE = 0.15
 """Distance between learning rates in the figure of the search; values of λ are 1 apart."""
 
 
+@figure("key-to-door-central", "Key-to-Door: learning curves at μ = 5, σ² = 25")
 def _central(runs: Sequence[Run]) -> Figure | None:
-    """Episode return on the left, door reward on the right."""
+    """Episode return on the left, door reward on the right.
+
+    Episode return and reward of the door phase against frames: lines are means over seeds, bands are 95 % bootstrap
+    intervals of the mean, and dashed lines are the most that can be expected. This is the setting on which the paper
+    tunes. Its Figure 5 shows these curves for three settings: H-PWR is best, Meta-PWR the fastest after it in the door
+    phase, and Meta-PWTD slower, but at the optimum in the end.
+    """
     shown = [curve for curve in all_curves(runs) if curve.place == CENTRAL]
     if not shown:
         return None
@@ -134,8 +140,15 @@ def thinned(curve: Curve, quantity: str, points: int = MOST_POINTS) -> tuple[np.
     return frames / 1e6, np.add.reduceat(values, begins, axis=1) / sizes
 
 
+@figure("key-to-door-frames", "Key-to-Door: frames until learned")
 def _frames(runs: Sequence[Run]) -> Figure | None:
-    """A panel per door reward, with a line per setting and method."""
+    """A panel per door reward, with a line per setting and method.
+
+    For every setting and method the median number of frames until the mean door reward of the last 320 episodes is 9
+    (left) or 9.5 (right), of 10 at most, with a 95 % bootstrap interval as a bar and each seed as a dot; left is good.
+    Seeds that never get there stand on the dotted line. The paper has curves and no such numbers; from its text one
+    expects H-PWR on the left and Meta-PWR next in every setting.
+    """
     found = all_curves(runs)
     if not found:
         return None
@@ -202,8 +215,15 @@ def _final(quantity: str, name: str) -> Measure:
     return column(name.replace(" ", "_"), name, lambda own: float(final_values(own, quantity).mean()), ".2f")
 
 
+@exhibit("key-to-door-frames", "Key-to-Door: frames to a door reward of 9 and 9.5, and final values")
 def _frames_table(runs: Sequence[Run]) -> Table | None:
-    """A row per setting and method."""
+    """A row per setting and method.
+
+    Medians over seeds of the frames after which the mean door reward of the last 320 episodes is at 9 and 9.5, with 95
+    % bootstrap intervals; ∞ means not within training. Final values are means over the last tenth of training; the best
+    is the most that can be expected. The last columns compare at equal frames: those that every method of the setting
+    trained, means over the last tenth of these.
+    """
     found = all_curves(runs)
 
     def equal_frames(curve: Curve) -> float:
@@ -231,8 +251,14 @@ def _frames_table(runs: Sequence[Run]) -> Table | None:
     )
 
 
+@figure("key-to-door-search", "Key-to-Door: A2C with other λ and learning rates")
 def _search(runs: Sequence[Run]) -> Figure | None:
-    """Over λ, a line per learning rate: median frames to a door reward of 9, and the final door reward."""
+    """Over λ, a line per learning rate: median frames to a door reward of 9, and the final door reward.
+
+    Left: median frames until the mean door reward of the last 320 episodes is 9; low is good, and hollow markers never
+    get there. Right: the mean door reward over the last tenth of training. Bars are 95 % bootstrap intervals. The paper
+    compares with the best fixed λ of such a search, and does not show it.
+    """
     found = _of_one_setting(runs, SEARCH)
     if not found:
         return None
@@ -275,8 +301,12 @@ def _rate(axes: Axes, places: list[float], intervals: list[Interval], never: flo
     axes.plot(late, [never] * len(late), linestyle="", markerfacecolor="white", zorder=4, **style)
 
 
+@exhibit("key-to-door-search", "Key-to-Door: A2C with other λ and learning rates")
 def _search_table(runs: Sequence[Run]) -> Table | None:
-    """A row per learning rate and λ."""
+    """A row per learning rate and λ.
+
+    Medians and 95 % bootstrap intervals over seeds, as in the table before; the final door reward is a mean.
+    """
     return table(
         sorted(_of_one_setting(runs, SEARCH), key=lambda own: (own.variant[1], own.variant[0])),
         column("learning_rate", "learning rate", lambda own: own.variant[1], "g"),
@@ -408,15 +438,7 @@ _CURVES_PAPER = {
 }
 
 FIGURES = (
-    figure(
-        "key-to-door-central",
-        "Key-to-Door: learning curves at μ = 5, σ² = 25",
-        "Episode return and reward of the door phase against frames: lines are means over seeds, bands are 95 % "
-        "bootstrap intervals of the mean, and dashed lines are the most that can be expected. This is the setting on "
-        "which the paper tunes. Its Figure 5 shows these curves for three settings: H-PWR is best, Meta-PWR the "
-        "fastest after it in the door phase, and Meta-PWTD slower, but at the optimum in the end.",
-        _central,
-    ),
+    _central,
     *(
         figure(
             f"key-to-door-{name}{'-slip' if slips else ''}",
@@ -424,75 +446,43 @@ FIGURES = (
             ("Each action is replaced by a random one with probability 0.1. " if slips else "")
             + _CURVES_CAPTION
             + _CURVES_PAPER[name],
-            _curves,
             quantity=quantity,
             slips=slips,
-        )
+        )(_curves)
         for slips in (False, True)
         for name, (quantity, words) in _SHOWN.items()
     ),
-    figure(
-        "key-to-door-frames",
-        "Key-to-Door: frames until learned",
-        "For every setting and method the median number of frames until the mean door reward of the last 320 episodes "
-        "is 9 (left) or 9.5 (right), of 10 at most, with a 95 % bootstrap interval as a bar and each seed as a dot; "
-        "left is good. Seeds that never get there stand on the dotted line. The paper has curves and no such numbers; "
-        "from its text one expects H-PWR on the left and Meta-PWR next in every setting.",
-        _frames,
-    ),
+    _frames,
     *weights.FIGURES,
-    figure(
-        "key-to-door-search",
-        "Key-to-Door: A2C with other λ and learning rates",
-        "Left: median frames until the mean door reward of the last 320 episodes is 9; low is good, and hollow markers "
-        "never get there. Right: the mean door reward over the last tenth of training. Bars are 95 % bootstrap "
-        "intervals. The paper compares with the best fixed λ of such a search, and does not show it.",
-        _search,
-    ),
+    _search,
     figure(
         "key-to-door-switches",
         "Key-to-Door: what the paper leaves open, tried both ways",
         "Each line changes one switch of a method; the first is the default. Left: median frames until the mean door "
         "reward of the last 320 episodes is 9, with 95 % bootstrap intervals and a dot per seed. Right: this mean "
         "itself, at the end of the shortest training, averaged over seeds. The paper does not state these choices.",
-        _switches,
-    ),
+    )(_switches),
     figure(
         "key-to-door-searches",
         "Key-to-Door: the other methods' hyperparameters",
         "All combinations that the paper's appendix searched for each method, drawn as in the figure before. The paper "
         "names the best and does not show the search.",
-        _switches,
         role=SEARCHES,
-    ),
+    )(_switches),
 )
 TABLES = (
-    Exhibit(
-        "key-to-door-frames",
-        "Key-to-Door: frames to a door reward of 9 and 9.5, and final values",
-        "Medians over seeds of the frames after which the mean door reward of the last 320 episodes is at 9 and 9.5, "
-        "with 95 % bootstrap intervals; ∞ means not within training. Final values are means over the last tenth of "
-        "training; the best is the most that can be expected. The last columns compare at equal frames: those that "
-        "every method of the setting trained, means over the last tenth of these.",
-        _frames_table,
-    ),
-    Exhibit(
-        "key-to-door-search",
-        "Key-to-Door: A2C with other λ and learning rates",
-        "Medians and 95 % bootstrap intervals over seeds, as in the table before; the final door reward is a mean.",
-        _search_table,
-    ),
-    Exhibit(
+    _frames_table,
+    _search_table,
+    exhibit(
         "key-to-door-switches",
         "Key-to-Door: what the paper leaves open, tried both ways",
         "Each row changes one switch. Frames to a door reward of 9 are medians over seeds with 95 % bootstrap "
         "intervals; door rewards at given frames are means over the last 320 episodes and over seeds.",
-        _switches_table,
-    ),
-    Exhibit(
+    )(_switches_table),
+    exhibit(
         "key-to-door-searches",
         "Key-to-Door: the other methods' hyperparameters",
         "A row per combination; columns as in the table before.",
-        partial(_switches_table, role=SEARCHES),
-    ),
+        role=SEARCHES,
+    )(_switches_table),
 )

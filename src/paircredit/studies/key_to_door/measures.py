@@ -13,10 +13,10 @@ import numpy as np
 from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.envs.key_to_door_players import best_door_rate, best_key_rate, max_expected_return, mean_apples
 from paircredit.methods.presets import preset_settings
-from paircredit.results.curves import LAST_SHARE, Curve, curves, first_time
+from paircredit.results.curves import LAST_SHARE, Curve, by_place, curves, first_time
 from paircredit.results.exhibits import LEAST_SEEDS, Claim, Order, Status, order
 from paircredit.results.intervals import Interval, difference_of_times, mean_difference, median_of_times
-from paircredit.results.names import CORE, in_order, runs_of, title
+from paircredit.results.names import CORE, labels_of, runs_of, title
 from paircredit.runs.read import Run
 from paircredit.studies.key_to_door.runs import CENTRAL, METHODS, RANKED, SEARCH, SEARCHES, SWITCHES, Setting
 
@@ -33,7 +33,7 @@ _ENVIRONMENT = ("key_steps", "apple_steps", "door_steps", "layout", "fewest_appl
 
 def method_labels(runs: Sequence[Run]) -> list[str]:
     """The methods of all Key-to-Door runs, in the order in which they are shown."""
-    return in_order({run.spec["tags"]["label"] for run in runs_of(runs, *VARIANTS)})
+    return labels_of(runs, *VARIANTS)
 
 
 def all_curves(runs: Sequence[Run], role: str = METHODS) -> list[Curve]:
@@ -268,10 +268,7 @@ def order_of(fast: Curve, slow: Curve, threshold: float) -> Order:
 
 
 def _order_everywhere(runs: Sequence[Run]) -> tuple[Status, str]:
-    by_setting: dict[Setting, dict[str, Curve]] = {}
-    for curve in all_curves(runs):
-        if curve.label in RANKED and len(curve.seeds) >= LEAST_SEEDS:
-            by_setting.setdefault(curve.place, {})[curve.label] = curve
+    by_setting = by_place(own for own in all_curves(runs) if own.label in RANKED and len(own.seeds) >= LEAST_SEEDS)
     complete = {setting: methods for setting, methods in by_setting.items() if len(methods) == len(RANKED)}
     names = ", ".join(title(label) for label in RANKED)
     if len(complete) < LEAST_SETTINGS:

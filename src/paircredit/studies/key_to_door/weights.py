@@ -184,8 +184,16 @@ def _weights_resemble(runs: Sequence[Run]) -> tuple[Status, str]:
     return "holds" if key.low > 0 and apples.low > 0 else "fails", text
 
 
+@figure("key-to-door-weights", "Key-to-Door: pair weights")
 def _weights(runs: Sequence[Run]) -> Figure | None:
-    """Pictures side by side: handcrafted weights, and the mean over seeds of those that each method learned."""
+    """Pictures side by side: handcrafted weights, and the mean over seeds of those that each method learned.
+
+    Each cell is the weight with which what arrives at the step of the column counts for the action at the step of the
+    row; lines separate the key, apple and door phases. Learned weights are averages over the episodes of the last batch
+    and over seeds. Figure 4 of the paper shows that the handcrafted and the Meta-PWR weights look alike: actions of the
+    key phase (top rows) are credited with the door (right) and not with apples, and inside the apple phase credit falls
+    steeply with the delay.
+    """
     found = _of_one_setting(runs)
     if not found:
         return None
@@ -200,8 +208,12 @@ def _weights(runs: Sequence[Run]) -> Figure | None:
     return drawn
 
 
+@figure("key-to-door-weights-over-time", "Key-to-Door: Meta-PWR's weights in the course of training")
 def _over_time(runs: Sequence[Run], label: str = "meta-pwr") -> Figure | None:
-    """Small pictures of one method's weights in the course of training, means over seeds."""
+    """Small pictures of one method's weights in the course of training, means over seeds.
+
+    The same picture at several moments of training, means over episodes and seeds. The paper shows the end only.
+    """
     found = [entry for entry in _of_one_setting(runs) if entry.label == label and entry.snapshots is not None]
     if not found:
         return None
@@ -254,22 +266,8 @@ def kept_blocks(runs: Sequence[Run]) -> Table | None:
 
 
 FIGURES = (
-    figure(
-        "key-to-door-weights",
-        "Key-to-Door: pair weights",
-        "Each cell is the weight with which what arrives at the step of the column counts for the action at the step "
-        "of the row; lines separate the key, apple and door phases. Learned weights are averages over the episodes of "
-        "the last batch and over seeds. Figure 4 of the paper shows that the handcrafted and the Meta-PWR weights "
-        "look alike: actions of the key phase (top rows) are credited with the door (right) and not with apples, and "
-        "inside the apple phase credit falls steeply with the delay.",
-        _weights,
-    ),
-    figure(
-        "key-to-door-weights-over-time",
-        "Key-to-Door: Meta-PWR's weights in the course of training",
-        "The same picture at several moments of training, means over episodes and seeds. The paper shows the end only.",
-        _over_time,
-    ),
+    _weights,
+    _over_time,
 )
 CLAIMS = (
     Claim(
