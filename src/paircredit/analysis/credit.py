@@ -85,19 +85,16 @@ def compare_estimators(
 ) -> list[dict[str, object]]:
     """Every estimator on the same episodes, undiscounted.
 
-    Each is tried with two baselines: exact values of the policy, and zeros, which is what an agent starts with.
+    Each is tried with two baselines, a row for each: exact values of the policy, and zeros, with which agents start.
 
     Args:
         model: the environment.
-        logits: the policy table that collected the trajectories.
+        logits: of the policy that collected the trajectories.
         trajectories: N episodes.
-        weight_tables: named tables for pairwise weighted rewards.
-        td_weight_tables: named tables for pairwise weighted TD errors.
-        lambdas: the λ of the λ-estimators.
+        weight_tables: by name, for rewards.
+        td_weight_tables: by name, for TD errors.
+        lambdas: of the λ-estimators.
         batch: episodes per gradient estimate.
-
-    Returns:
-        One row per estimator and baseline.
     """
     states, valid = trajectories.observations, trajectories.valid
     rewards = trajectories.rewards

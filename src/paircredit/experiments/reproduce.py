@@ -47,7 +47,7 @@ def reproduce(experiment: Experiment, folder: Path, progress: Progress | None = 
         folder: a new one, or that of the same experiment; each run gets a folder in it. Several processes may make
             different runs in the same folder.
         progress: is told how it goes.
-        only: make those runs only whose names fit one of these patterns; all of them where there are none.
+        only: patterns; the runs are made whose names fit one of them, or all where there are none.
     """
     runs = choose_runs(experiment, only)
     refuse_missing_weights(experiment, runs, folder)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from paircredit.envs.registry import make_environment
 from paircredit.errors import PaircreditError
@@ -13,16 +12,8 @@ from paircredit.methods.registry import make_method
 from paircredit.settings import replace_dotted
 
 
-@dataclasses.dataclass(frozen=True)
-class Resolved:
-    """What a variant of a spec comes to.
-
-    Attributes:
-        method: with all settings.
-        env: the environment, built.
-        labels: what tells its members from those of other variants.
-        seeds: one member each.
-    """
+class Resolved(NamedTuple):
+    """What a variant of a spec comes to: the method, the environment, and what tells its members from others."""
 
     method: Any
     env: Any

@@ -47,15 +47,10 @@ class TrainingSpec:
 
     Attributes:
         name: of the run, unique in the experiment; also its folder.
-        env: name of the environment.
-        method: name of the method.
         updates: iterations (outer updates under the reset protocol).
         seeds: one member each.
-        env_settings: settings of the environment.
         method_settings: fields of the method, dotted (`inner.learning_rate`).
-        preset: of the method.
-        protocol: online or reset.
-        inner_updates: inner updates per reset.
+        inner_updates: per reset.
         weights_from: name of an earlier run (or path of a file) whose weights are used.
         learn_weights: whether the outer loop runs.
         value_masks: masked-value probe: the optimal value function, 0 up to this layer; members are mask × seed.
@@ -138,11 +133,9 @@ class Experiment:
 
 @dataclasses.dataclass(frozen=True)
 class Recipe(Generic[S]):
-    """A named experiment at every scale.
+    """A named experiment at every scale, with one line for `paircredit list`.
 
     Attributes:
-        name: of the experiment.
-        summary: one line for `paircredit list`.
         scales: how much of it, in the words of the recipe; by name of the scale.
         runs: from these to the runs, in the order in which they are made.
     """
@@ -184,7 +177,8 @@ def from_json(kind: str, values: Mapping[str, Any]) -> RunSpec:
     fields = {field.name: field for field in dataclasses.fields(KINDS[kind])}
     if unknown := sorted(set(values) - set(fields)):
         raise PaircreditError(f"The spec of the run has a field {unknown[0]!r}, which this version does not know.")
-    needed = (name for name, field in fields.items() if _is_needed(field))
+    nothing = dataclasses.MISSING
+    needed = [name for name, own in fields.items() if own.default is nothing and own.default_factory is nothing]
     if missing := [name for name in needed if name not in values]:
         raise PaircreditError(f"The spec of the run has no field {missing[0]!r}, which this version needs.")
     if found := misfit(values, KINDS[kind]):
@@ -215,10 +209,6 @@ def refuse_misshapen(runs: Sequence[Run]) -> None:
         found = f"{missing[0]} is missing" if missing else misfit(run.spec, KINDS.get(run.kind, NamedSpec))
         if found:
             raise PaircreditError(f"The spec of the run {run.path} cannot be used: {found}.")
-
-
-def _is_needed(field: dataclasses.Field) -> bool:
-    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def _with_tuples(value: Any) -> Any:

@@ -63,24 +63,15 @@ def run_training(
     method = resolve_method(spec.method, spec.preset, spec.env, spec.method_settings)
     members = _members(spec, folder)
     env = members[0].env
-    # What cannot start is refused before a folder is made.
-    refuse_seeds([m.seed for m in members])
-    refuse_batches_too_large([m.method for m in members], env)
-    with enough_memory(len(members), method.episodes, env.spec.horizon):
-        learner = jax.eval_shape(members[0].method.init, jax.random.key(0), env)
-    tables = isinstance(learner.policy.parameters, PolicyTable)
-    exact = spec.protocol == "online" and isinstance(env, TabularEnvironment) and tables
-    plan = Plan(
-        protocol=spec.protocol,
-        updates=even_chunks(
-            spec.updates, LARGEST_CHUNK_OF_PICTURES if isinstance(env.spec.observation, Pixels) else LARGEST_CHUNK
-        ),
-        inner_updates=spec.inner_updates,
-        learn_weights=spec.learn_weights,
-        probe=exact_return if exact else None,
-    )
     methods, envs, seeds = [m.method for m in members], [m.env for m in members], [m.seed for m in members]
+    # What cannot start is refused before a folder is made.
+    refuse_seeds(seeds)
+    refuse_batches_too_large(methods, env)
+    with enough_memory(len(members), method.episodes, env.spec.horizon):
+        learner = jax.eval_shape(methods[0].init, jax.random.key(0), env)
     refuse_learners_too_large(methods, env)
+    tables = isinstance(learner.policy.parameters, PolicyTable)
+    plan = _plan(spec, env, tables)
     weights = _start_weights(members, method, spec)
     stride = -(-spec.updates // METRIC_ROWS)
     per_update = method.episodes * (1 if spec.protocol == "online" else spec.inner_updates + 1)
@@ -101,15 +92,15 @@ def run_training(
             "method": _settings_of(method),
         },
     ) as writer:
-        go_on = (writer.resumed.position.updates, writer.resumed.state) if writer.resumed else None
-        kept = writer.resumed.kept if writer.resumed else {}
+        resumed = writer.resumed
+        go_on, kept = ((resumed.position.updates, resumed.state), resumed.kept) if resumed else (None, {})
         snapshots = dict(zip(kept["snapshot_updates"].tolist(), kept["snapshots"], strict=True)) if kept else {}
         for note in writer.notes:
             progress.say(note)
         progress.begin(spec.name, spec.updates, go_on[0] if go_on else 0)
 
         def record(chunk: Chunk) -> None:
-            count = next(iter(chunk.summaries.values())).shape[1]
+            count = _length(chunk)
             done = chunk.first_update + count
             at_stop = spec.learn_weights and chunk.first_update // plan.updates + 1 in stops
             if at_stop and may_be_kept(methods, chunk.state, SNAPSHOTS):
@@ -127,6 +118,18 @@ def run_training(
             None if tables else first_parameters(state.learner),  # tables are among the arrays
         )
     progress.end(spec.name)
+
+
+def _plan(spec: TrainingSpec, env: Any, tables: bool) -> Plan:
+    exact = spec.protocol == "online" and isinstance(env, TabularEnvironment) and tables
+    most = LARGEST_CHUNK_OF_PICTURES if isinstance(env.spec.observation, Pixels) else LARGEST_CHUNK
+    return Plan(
+        protocol=spec.protocol,
+        updates=even_chunks(spec.updates, most),
+        inner_updates=spec.inner_updates,
+        learn_weights=spec.learn_weights,
+        probe=exact_return if exact else None,
+    )
 
 
 def _settings_of(thing: Any) -> dict[str, Any]:
@@ -232,10 +235,13 @@ def _start_weights(members: list[Member], method: Method, spec: TrainingSpec) ->
     return jax.vmap(SigmoidTable)(jnp.log(clipped) - jnp.log1p(-clipped))
 
 
+def _length(chunk: Chunk) -> int:
+    return int(next(iter(chunk.summaries.values())).shape[1])
+
+
 def _rows(chunk: Chunk, members: list[Member], stride: int, per_update: int, spec: EnvSpec) -> list[dict[str, Any]]:
     """A row per member and stride; where rollouts are segments, nobody knows the number of episodes beforehand."""
-    count = next(iter(chunk.summaries.values())).shape[1]
-    rows = []
+    count, rows = _length(chunk), []
     for begin, end in itertools.pairwise(row_edges(chunk.first_update, count, stride, per_update)):
         update = chunk.first_update + begin
         means = {

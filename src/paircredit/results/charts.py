@@ -172,13 +172,9 @@ def short(number: float) -> str:
 
 
 class Line(NamedTuple):
-    """A curve of a panel: mean and band over the members of one method.
+    """A curve of a panel: mean and band over the values [N, P] of the members of one method, at x [P].
 
-    Attributes:
-        label: of the method.
-        x: [P].
-        values: [N, P].
-        groups: members among which the bootstrap draws, each a mask [N]; none: all of them together.
+    The bootstrap draws among the members of each group, a mask [N], or among all of them where there are no groups.
     """
 
     label: str
@@ -188,13 +184,7 @@ class Line(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """Curves that share axes.
-
-    Attributes:
-        title: above them.
-        lines: what is drawn.
-        reference: height of the dashed line, such as random play, and what it is called.
-    """
+    """Curves that share axes, a title, and a dashed line for comparison: its height and what it is called."""
 
     title: str
     lines: Sequence[Line]

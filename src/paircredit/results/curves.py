@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -77,14 +77,8 @@ class Curve:
         return self.means(quantity, np.array([begin, end]))[:, 0] if begin < end <= self.trained else None
 
 
-@dataclasses.dataclass(frozen=True)
-class Recorded:
-    """All that the members of one run recorded.
-
-    Attributes:
-        edges: as in `Curve`.
-        columns: every column of the metrics, [members, P].
-    """
+class Recorded(NamedTuple):
+    """All that the members of one run recorded: every column of the metrics, [members, P], and edges as in `Curve`."""
 
     edges: dict[str, np.ndarray]
     columns: dict[str, np.ndarray]

@@ -50,6 +50,10 @@ class OwnRun(NamedTuple):
         """What it recorded, the return first."""
         return sorted(self.curve.values, key=lambda name: name != RETURN) if self.curve else []
 
+    def moves(self, quantity: str) -> bool:
+        """Whether there is anything to see; the length of episodes may always be the same."""
+        return self.curve is not None and bool((self.curve.values[quantity] != self.curve.values[quantity][0, 0]).any())
+
     @property
     def scores(self) -> np.ndarray | None:
         """The mean return over the last tenth, of every member."""
@@ -64,11 +68,8 @@ def own_runs(runs: Sequence[Run]) -> list[OwnRun]:
     for run, (place, method) in zip(found, kinds, strict=True):
         label = method if kinds.count((place, method)) == 1 else f"{method}, {_folder(run, found)}"
         named.append(OwnRun(run, place, label, whole_curve(run)))
-    return sorted(named, key=lambda own: (own.place, _rank(own.run.spec["method"]), own.label))
-
-
-def _rank(method: str) -> int:
-    return LABELS.index(method) if method in LABELS else len(LABELS)
+    rank = {label: place for place, label in enumerate(LABELS)}
+    return sorted(named, key=lambda own: (own.place, rank.get(own.run.spec["method"], len(rank)), own.label))
 
 
 def _environment(run: Run) -> str:
@@ -103,7 +104,7 @@ def _curves(runs: Sequence[Run]) -> Figure | None:
     shown = [own for own in own_runs(runs) if own.curve]
     if not shown:
         return None
-    moving = ((own.place, name) for own in shown for name in own.quantities if name == RETURN or _moves(own, name))
+    moving = ((own.place, name) for own in shown for name in own.quantities if name == RETURN or own.moves(name))
     panels = list(dict.fromkeys(moving))
     one_place = len({place for place, _ in panels}) == 1
     in_a_square = min(math.ceil(len(panels) ** 0.5), _COLUMNS)
@@ -126,13 +127,6 @@ def _curves(runs: Sequence[Run]) -> Figure | None:
         ticks(axes.yaxis, 5, short)
     finish(drawn, "frames", "")
     return drawn
-
-
-def _moves(own: OwnRun, quantity: str) -> bool:
-    """Whether there is anything to see; the length of episodes may always be the same."""
-    assert own.curve is not None
-    values = own.curve.values[quantity]
-    return bool((values != values.flat[0]).any())
 
 
 @exhibit("training-runs", "Own runs: returns")

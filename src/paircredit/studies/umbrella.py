@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,23 +27,12 @@ _SHADES = ("#b0b0b0", "#7d7d7d", "#4d4d4d", "#1a1a1a")
 _MARKERS = ("o", "s", "^", "D")
 
 
-class Scale(NamedTuple):
-    """Lengths, variances of the noise, and episodes per MDP."""
-
-    lengths: tuple[int, ...]
-    variances: tuple[float, ...]
-    episodes: int
-
-
+_MEAN = 0.5
 _SCALES = {
-    "smoke": Scale((5, 10), (1.0,), 20_000),
-    "short": Scale((2, 5, 10, 20, 50), (0.25, 1.0, 4.0), 40_000),
-    "paper": Scale((2, 5, 10, 20, 50, 100), (0.25, 1.0, 4.0, 25.0), 100_000),
+    "smoke": UmbrellaVarianceSpec(KIND, (5, 10), (1.0,), _MEAN, 20_000),
+    "short": UmbrellaVarianceSpec(KIND, (2, 5, 10, 20, 50), (0.25, 1.0, 4.0), _MEAN, 40_000),
+    "paper": UmbrellaVarianceSpec(KIND, (2, 5, 10, 20, 50, 100), (0.25, 1.0, 4.0, 25.0), _MEAN, 100_000),
 }
-
-
-def _runs(scale: Scale) -> list[UmbrellaVarianceSpec]:
-    return [UmbrellaVarianceSpec(KIND, scale.lengths, scale.variances, mean=0.5, episodes=scale.episodes)]
 
 
 @figure("umbrella-variance", "Umbrella: variance of the decision's advantage")
@@ -171,5 +160,6 @@ CLAIMS = (
         _judge,
     ),
 )
-EXPERIMENTS = (Recipe("umbrella", "variance of the decision's advantage in the umbrella MDP", _SCALES, _runs),)
+SUMMARY = "variance of the decision's advantage in the umbrella MDP"
+EXPERIMENTS = (Recipe("umbrella", SUMMARY, _SCALES, lambda spec: [spec]),)
 UMBRELLA = Study(EXPERIMENTS, FIGURES, TABLES, CLAIMS)

@@ -17,10 +17,8 @@ from paircredit.results.names import labels_of, method_of, title
 from paircredit.runs.read import Run
 from paircredit.studies.bsuite import measures
 from paircredit.studies.bsuite.measures import (
-    OTHER_SCALE,
     PAPER,
     RANDOM_PLAY,
-    Setting,
     all_regrets,
     by_domain,
     episodes,
@@ -98,7 +96,7 @@ def _grid(count: int, most_columns: int) -> tuple[Figure, list[Axes]]:
     return charts.grid(count, columns, (max(2.6 * columns + 0.4, 5.6), 2.3 * math.ceil(count / columns) + 0.9))
 
 
-def _settings_of(methods: Mapping[str, Curve]) -> list[Setting]:
+def _settings_of(methods: Mapping[str, Curve]) -> list[measures.Setting]:
     return sorted({setting for curve in methods.values() for setting in settings(curve)})
 
 
@@ -165,7 +163,7 @@ def _table(runs: Sequence[Run]) -> Table | None:
 
     def of_paper(curve: Curve) -> float | None:
         theirs = paper(curve)
-        return None if theirs is None or curve.place in OTHER_SCALE else measures.mean_total(curve) / theirs
+        return None if theirs is None or curve.place in measures.OTHER_SCALE else measures.mean_total(curve) / theirs
 
     def of_a2c(curve: Curve) -> float | None:
         a2c = found[curve.place].get("a2c")

@@ -10,7 +10,7 @@ import numpy as np
 from paircredit.envs.bsuite import DOMAINS, bsuite_config
 from paircredit.envs.bsuite.discounting_chain import PAYDAYS, DiscountingChainConfig
 from paircredit.results.curves import Curve, by_place, curves
-from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status, order
+from paircredit.results.exhibits import LEAST_SEEDS, Claim, Order, Status, order
 from paircredit.results.intervals import Interval, bootstrap, difference_of
 from paircredit.results.names import labels_of, method_of, title
 from paircredit.runs.read import Run
@@ -184,18 +184,21 @@ def _lowest_regret(runs: Sequence[Run]) -> tuple[Status, str]:
             f"Runs of {', '.join(title(label) for label in NEEDED)} on domains of bsuite other than catch, with at "
             f"least {LEAST_SEEDS} members each, made by `paircredit reproduce`, are needed; there are none."
         )
-    # The better of the paper's two methods beside the best of the others.
-    orders = {
-        domain: order(regret_difference(*(_lowest(_of(names, methods)) for names in (OWN, COMPARED))))
-        for domain, methods in judged.items()
-    }
-    remarks = {
+    orders: dict[str, Order] = {}
+    parts = []
+    remarks: dict[Order, str] = {
         "holds": "",
         "tie": " (a tie with the best of the others)",
         "contradicted": " (the best of the others is lower)",
     }
     missing = [domain for domain in PAPER if domain != EXCEPTION and domain not in judged]
-    parts = [f"{NAMES[domain]}: {_numbers(methods)}{remarks[orders[domain]]}" for domain, methods in judged.items()]
+    for domain, methods in judged.items():
+        # The better of the paper's two methods beside the best of the others.
+        best = [min(_of(names, methods), key=lambda own: float(totals(own).mean())) for names in (OWN, COMPARED)]
+        orders[domain] = order(regret_difference(*best))
+        shown = _of((*COMPARED, *OWN), methods)
+        numbers = ", ".join(f"{title(own.label)} {total_regret(own).text(',.0f')}" for own in shown)
+        parts.append(f"{NAMES[domain]}: {numbers}{remarks[orders[domain]]}")
     parts += _yardstick(whole)
     if missing:
         parts.append(f"not judged: {', '.join(NAMES[domain] for domain in missing)}")
@@ -213,15 +216,6 @@ def _of(names: Sequence[str], methods: Mapping[str, Curve]) -> list[Curve]:
         for label, regrets in methods.items()
         if method_of(label) == name and len(regrets.seeds) >= LEAST_SEEDS
     ]
-
-
-def _lowest(candidates: Sequence[Curve]) -> Curve:
-    return min(candidates, key=lambda regrets: float(totals(regrets).mean()))
-
-
-def _numbers(methods: Mapping[str, Curve]) -> str:
-    shown = _of((*COMPARED, *OWN), methods)
-    return ", ".join(f"{title(regrets.label)} {total_regret(regrets).text(',.0f')}" for regrets in shown)
 
 
 def _yardstick(found: Mapping[str, Mapping[str, Curve]]) -> list[str]:

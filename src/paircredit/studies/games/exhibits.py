@@ -16,19 +16,7 @@ from paircredit.results.intervals import bootstrap, mean_interval
 from paircredit.results.names import labels_of, title
 from paircredit.runs.read import Run
 from paircredit.studies.games import measures
-from paircredit.studies.games.measures import (
-    ATARI,
-    BASELINE,
-    MINATAR,
-    OURS,
-    SUITES,
-    Comparison,
-    MedianCurve,
-    Suite,
-    all_games,
-    comparisons,
-    name_of,
-)
+from paircredit.studies.games.measures import ATARI, BASELINE, MINATAR, OURS, Suite, all_games, comparisons, name_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,7 +59,7 @@ def _relative(runs: Sequence[Run], suite: Suite) -> Figure | None:
     return drawn
 
 
-def _bars(axes: Axes, compared: Sequence[Comparison]) -> None:
+def _bars(axes: Axes, compared: Sequence[measures.Comparison]) -> None:
     from matplotlib.patheffects import withStroke
 
     halo = withStroke(linewidth=2.8, foreground="#ffffff")  # intervals could not be seen on dark bars otherwise
@@ -97,7 +85,7 @@ def _bars(axes: Axes, compared: Sequence[Comparison]) -> None:
     axes.grid(axis="y")
 
 
-def _medians(axes: Axes, medians: Sequence[MedianCurve], look: dict[str, charts.Look]) -> None:
+def _medians(axes: Axes, medians: Sequence[measures.MedianCurve], look: dict[str, charts.Look]) -> None:
     for curve in medians:
         frames, own = curve.frames / 1e6, look[curve.label]
         charts.draw_mean(axes, frames, curve.median, (curve.low, curve.high), own, title(curve.label))
@@ -121,18 +109,14 @@ def _curves(runs: Sequence[Run], suite: Suite) -> Figure | None:
     drawn, panels = grid(len(found), columns, size)
     look = looks(labels_of(runs, suite.role))
     for axes, (game, methods) in zip(panels, found.items(), strict=True):
-        own = [_line(curve) for curve in methods.values()]
+        thinned = {label: curve.thinned(RETURN, MOST_POINTS) for label, curve in methods.items()}
+        own = [charts.Line(label, frames / 1e6, values) for label, (frames, values) in thinned.items()]
         charts.lines(axes, charts.Panel(name_of(game), own, (suite.random[game], RANDOM)), look)
         axes.set_xlim(left=0)
         ticks(axes.xaxis, 4, "{x:g}")
         ticks(axes.yaxis, 4, charts.short)
     charts.finish(drawn, "frames (millions)", "episode return", last=RANDOM)
     return drawn
-
-
-def _line(curve: Curve) -> charts.Line:
-    frames, values = curve.thinned(RETURN, MOST_POINTS)
-    return charts.Line(curve.label, frames / 1e6, values)
 
 
 _GAME = column("game", "game", lambda own: name_of(own.place))
@@ -210,7 +194,7 @@ def _summary_table(runs: Sequence[Run], suite: Suite) -> Table | None:
 def digest(runs: Sequence[Run]) -> dict[str, Table | None]:
     """The score of every member; and curves, mean and deviation over seeds."""
     kept: dict[str, Table | None] = {}
-    for suite in SUITES:
+    for suite in measures.SUITES:
         found = _every_curve(runs, suite)
         kept[f"{suite.role}-members.csv"] = plain_table(
             ("game", "method", "seed", "frames", "score"),

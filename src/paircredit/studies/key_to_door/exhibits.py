@@ -15,20 +15,15 @@ from paircredit.results.exhibits import METHOD, SEEDS, Measure, Table, column, e
 from paircredit.results.intervals import Interval, mean_interval, median_of_times
 from paircredit.results.names import title
 from paircredit.runs.read import Run
-from paircredit.studies.key_to_door import weights
+from paircredit.studies.key_to_door import measures, weights
 from paircredit.studies.key_to_door.measures import (
     LEARNED,
     OPTIMAL,
     QUANTITIES,
     VARIANTS,
     all_curves,
-    best_value,
-    door_reward_at,
-    final_values,
     frames_to,
     method_labels,
-    pick_setting,
-    value_at,
 )
 from paircredit.studies.key_to_door.runs import CENTRAL, SEARCH, SEARCHES, SWITCHES, Setting
 
@@ -119,7 +114,7 @@ def arrange(settings: Sequence[Setting]) -> list[list[Setting | None]]:
 
 def _panel(axes: Axes, runs: Sequence[Run], shown: Sequence[Curve], quantity: str) -> None:
     """Mean and band of every method, and a line at what is best."""
-    best = best_value(shown[0], quantity)
+    best = measures.best_value(shown[0], quantity)
     charts.dashed(axes, best, BEST)  # first: there is room above it
     own = [charts.Line(curve.label, *thinned(curve, quantity)) for curve in shown]
     charts.lines(axes, charts.Panel("", own), looks(method_labels(runs)))
@@ -207,12 +202,12 @@ _TRAINED = column("trained_frames", "frames trained", lambda own: own.trained, "
 
 
 def _mean_final(quantity: str) -> Callable[[Curve], Interval]:
-    return lambda own: mean_interval(final_values(own, quantity))
+    return lambda own: mean_interval(measures.final_values(own, quantity))
 
 
 def _final(quantity: str, name: str) -> Measure:
     """The mean of a quantity at the end, without an interval."""
-    return column(name.replace(" ", "_"), name, lambda own: float(final_values(own, quantity).mean()), ".2f")
+    return column(name.replace(" ", "_"), name, lambda own: float(measures.final_values(own, quantity).mean()), ".2f")
 
 
 @exhibit("key-to-door-frames", "Key-to-Door: frames to a door reward of 9 and 9.5, and final values")
@@ -230,7 +225,7 @@ def _frames_table(runs: Sequence[Run]) -> Table | None:
         return min(other.trained for other in found if other.place == curve.place)
 
     def then(quantity: str) -> Callable[[Curve], Interval]:
-        return lambda own: mean_interval(value_at(own, quantity, equal_frames(own)))
+        return lambda own: mean_interval(measures.value_at(own, quantity, equal_frames(own)))
 
     return table(
         found,
@@ -244,7 +239,7 @@ def _frames_table(runs: Sequence[Run]) -> Table | None:
         *_times(OPTIMAL),
         _final("door_reward", "final door reward"),
         interval("final_return", "final return", _mean_final("episode_return"), ".2f"),
-        column("best_return", "best", lambda own: best_value(own, "episode_return"), ".2f"),
+        column("best_return", "best", lambda own: measures.best_value(own, "episode_return"), ".2f"),
         column("equal_frames", "frames all trained", equal_frames, ",.0f"),
         interval("equal_door_reward", "door reward then", then("door_reward"), ".2f"),
         interval("equal_return", "return then", then("episode_return"), ".2f"),
@@ -265,7 +260,7 @@ def _search(runs: Sequence[Run]) -> Figure | None:
     lambdas, rates = (sorted({curve.variant[place] for curve in found}) for place in (0, 1))
     drawn, (left, right) = grid(2, 2, (9.8, 4.4))
     medians = {curve.variant: median_of_times(frames_to(curve, LEARNED) / 1e6) for curve in found}
-    finals = {curve.variant: mean_interval(final_values(curve, "door_reward")) for curve in found}
+    finals = {curve.variant: mean_interval(measures.final_values(curve, "door_reward")) for curve in found}
     ends = [end for interval in medians.values() for end in interval]
     never, shown = never_place([curve.trained / 1e6 for curve in found], ends)
     charts.logarithmic(left, ends, shown, upright=True)
@@ -319,7 +314,7 @@ def _search_table(runs: Sequence[Run]) -> Table | None:
 
 def _of_one_setting(runs: Sequence[Run], role: str) -> list[Curve]:
     found = all_curves(runs, role)
-    setting = pick_setting([curve.place for curve in found])
+    setting = measures.pick_setting([curve.place for curve in found])
     return [curve for curve in found if curve.place == setting]
 
 
@@ -333,7 +328,7 @@ def _switches(runs: Sequence[Run], role: str = SWITCHES) -> Figure | None:
     common = min(curve.trained for curve in found)
     _draw_times(left, runs, np.arange(len(found), dtype=float).tolist(), found, LEARNED)
     for number, curve in enumerate(found):
-        rewards = door_reward_at(curve, common)
+        rewards = measures.door_reward_at(curve, common)
         if rewards is not None:
             draw_members(right, float(number), rewards, mean_interval(rewards), look[curve.label], title(curve.label))
     left.set_xlabel(f"frames to a door reward of {LEARNED:g} (millions)")
@@ -355,7 +350,7 @@ def _switches_table(runs: Sequence[Run], role: str = SWITCHES) -> Table | None:
 
     def at(frames: float) -> Measure:
         def mean(curve: Curve) -> float | None:
-            rewards = door_reward_at(curve, frames)
+            rewards = measures.door_reward_at(curve, frames)
             return None if rewards is None else float(rewards.mean())
 
         return column(f"door_at_{frames:.0f}", f"door reward at {frames / 1e6:g} M", mean, ".2f")
@@ -415,7 +410,7 @@ def _points(curve: Curve) -> list[list[Any]]:
 def _members(curve: Curve) -> list[list[Any]]:
     """Of every seed the frames to a door reward, empty where it was not reached, and final values."""
     times = [["" if np.isinf(t) else round(float(t)) for t in frames_to(curve, door)] for door in (LEARNED, OPTIMAL)]
-    finals = [final_values(curve, name).round(4).tolist() for name in QUANTITIES]
+    finals = [measures.final_values(curve, name).round(4).tolist() for name in QUANTITIES]
     return [list(row) for row in zip(map(int, curve.seeds), *times, *finals, strict=True)]
 
 

@@ -235,7 +235,11 @@ def _best_a2c(runs: Sequence[Run], own: Curve) -> tuple[Curve, str]:
     searched = len(by_lambda) > 0
     by_lambda = {value: curves for value, curves in by_lambda.items() if not np.isclose(value, rule.lambda_)}
     by_lambda[rule.lambda_] = own  # of the same λ the runs with all seeds are taken
-    best = min(by_lambda, key=lambda value: _speed(by_lambda[value]))
+    speeds = {
+        value: (_median(curves, LEARNED).estimate, -float(final_values(curves, "door_reward").mean()))
+        for value, curves in by_lambda.items()
+    }
+    best = min(speeds, key=lambda value: speeds[value])
     return by_lambda[best], f"A2C with λ = {best:g} ({_how_chosen(by_lambda, best, searched)})"
 
 
@@ -251,10 +255,6 @@ def _how_chosen(by_lambda: dict[float, Curve], best: float, searched: bool) -> s
         f"the best of {len(by_lambda) - len(stopped)} tried; {len(stopped)} more were stopped after "
         f"{max(stopped.values()) / 1e6:.2f} M frames, before it arrived"
     )
-
-
-def _speed(curves: Curve) -> tuple[float, float]:
-    return _median(curves, LEARNED).estimate, -float(final_values(curves, "door_reward").mean())
 
 
 def _median(curves: Curve, threshold: float) -> Interval:

@@ -40,7 +40,7 @@ class Setting(NamedTuple):
         return f"μ = {self.mean:g}, σ² = {self.variance:g}{slips}"
 
 
-MEANS, VARIANCES, SLIPS = (1.0, 5.0, 10.0), (0.0, 25.0, 100.0), (0.0, 0.1)
+MEANS, VARIANCES = (1.0, 5.0, 10.0), (0.0, 25.0, 100.0)
 CENTRAL, HARD = Setting(5.0, 25.0, 0.0), Setting(10.0, 100.0, 0.0)
 """Where the paper tuned all methods, and of which it shows weights; and the noisiest of its settings."""
 NINE = tuple(Setting(mean, variance, 0.0) for mean in MEANS for variance in VARIANCES)
@@ -60,14 +60,10 @@ ENOUGH = {"a2c": 20_000_000, "h-pwr": 12_000_000, "meta-pwr": 19_200_000, "meta-
 
 @dataclasses.dataclass(frozen=True)
 class Scale:
-    """How much of an experiment.
+    """How much of an experiment: frames per member, and seeds per setting and variant.
 
     Attributes:
-        frames: environment steps per member.
-        seeds: members per setting and variant.
-        preset: of the methods.
         env_settings: what all settings share.
-        settings: of the environment.
         variants: this many of those that are tried, or all of them.
         share: of `ENOUGH`, where it stands in the place of the frames.
     """
@@ -223,7 +219,7 @@ SEARCHED: Mapping[str, Grid] = {
         "mix": (0.5, 1.0),
     },
 }
-"""What the paper searched for each method (KtD appendix)."""
+"""What the paper searched for each method (KtD appendix); the search for A2C is an experiment of its own."""
 NAMES = {
     "outer.learning_rate": "outer learning rate",
     "inner.learning_rate": "learning rate",
@@ -243,14 +239,6 @@ def combinations(grid: Grid) -> list[Variant]:
         text = ", ".join(f"{NAMES[name]} {value:g}" for name, value in settings.items())
         variants.append(Variant({"tried": text}, method_settings=settings))
     return variants
-
-
-def _searches(scale: Scale) -> list[TrainingSpec]:
-    """All searches of the appendix but A2C's, which is an experiment of its own."""
-    return [
-        training(f"searches-{method}", method, scale, role=SEARCHES, tried=combinations(grid))
-        for method, grid in SEARCHED.items()
-    ]
 
 
 _AT_ONE = {"smoke": small(0, 2, share=1e-4), "short": Scale(0, 5, share=0.5), "paper": Scale(0, 10, share=1.0)}
@@ -298,7 +286,10 @@ EXPERIMENTS = (
         "key-to-door-searches",
         "the other methods' hyperparameters in Key-to-Door, as the appendix searched",
         {"smoke": small(2 * 320, 1, variants=2), "short": small(960_000, 1), "paper": Scale(50_000_000, 3)},
-        _searches,
+        lambda scale: [
+            training(f"searches-{method}", method, scale, role=SEARCHES, tried=combinations(grid))
+            for method, grid in SEARCHED.items()
+        ],
     ),
     Recipe(
         "key-to-door-settings",
