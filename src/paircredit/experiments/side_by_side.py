@@ -63,7 +63,7 @@ def reproduce_side_by_side(
     only: Sequence[str] = (),
     command: Callable[[str], Sequence[str]] | None = None,
 ) -> None:
-    """As `reproduce`, so many runs at a time. A run whose weights come from another one waits for it.
+    """As `reproduce`, several runs at a time. A run whose weights come from another one waits for it.
 
     A run is made by `paircredit reproduce --only NAME`, or by the command that is given for its name.
 

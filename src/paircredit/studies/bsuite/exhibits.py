@@ -260,7 +260,4 @@ FIGURES = (
         for domain in VARIED
     ),
 )
-TABLES = (
-    _table,
-    _settings_table,
-)
+TABLES = (_table, _settings_table)

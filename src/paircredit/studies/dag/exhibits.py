@@ -320,8 +320,4 @@ FIGURES = (
     _masked_values,
     estimators.draw,
 )
-TABLES = (
-    _episodes_table,
-    estimators.quality_table,
-    _switches_table,
-)
+TABLES = (_episodes_table, estimators.quality_table, _switches_table)

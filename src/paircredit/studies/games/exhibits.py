@@ -16,7 +16,7 @@ from paircredit.results.intervals import bootstrap, mean_interval
 from paircredit.results.names import labels_of, title
 from paircredit.runs.read import Run
 from paircredit.studies.games import measures
-from paircredit.studies.games.measures import ATARI, BASELINE, MINATAR, OURS, Suite, all_games, comparisons, name_of
+from paircredit.studies.games.measures import BASELINE, OURS, Suite, all_games, comparisons, name_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -218,82 +218,57 @@ def _points(curve: Curve) -> list[list[Any]]:
     return [[*names, int(at), round(float(mean), 4), round(float(deviation), 4)] for at, mean, deviation in points]
 
 
-_GAME_CURVES_CAPTION = (
+_BANDS = (
     "Lines are means over seeds, bands are 95 % bootstrap intervals of the mean, the dashed line is random play. "
     "Curves begin when every seed has ended a game. "
 )
-
-_SCORES_CAPTION = (
+_DRAWN = {
+    "atari-relative": "Top: by how much Meta-PWTD's score is better than A2C's, as a share of the better of A2C and a "
+    "person, each less random play; lines are 95 % bootstrap intervals over seeds. Where a difference is beyond 150 % "
+    "the axis is linear up to 10 % and logarithmic beyond. Bottom: the median over games of the human-normalised "
+    "score, 0 for random play and 1 for a person, with 95 % bootstrap intervals in which seeds are drawn and "
+    "games are not. Figure 6 of the paper shows both, the curves as an inset: 30 games better, 14 worse, 5 ties, "
+    "and Meta-PWTD slightly above A2C all the time. The paper does not say what the relative performance is.",
+    "atari-curves": "A panel per game: the unclipped return of whole games, the last one of each actor, against "
+    f"frames. {_BANDS}The appendix of the paper shows the same panels for 49 games as means of five seeds with "
+    "standard errors.",
+    "minatar-relative": "By how much Meta-PWTD's score is better than A2C's, as a share of what the better of the two "
+    "gains over random play (at least of what random play itself is paid); lines are 95 % bootstrap intervals over "
+    "seeds. The paper does not have these games: they are Atari in small, and ask the same question.",
+    "minatar-curves": "A panel per game: the return of whole games, the last one of each actor, against frames, of "
+    f"which a step has one. {_BANDS}The paper does not have these games.",
+}
+_SCORES = (
     "Scores are mean returns of whole games over the last tenth of training, means over seeds with 95 % bootstrap "
-    "intervals. "
+    "intervals."
 )
-_RELATIVE_CAPTION = (
+_RELATIVE = (
     "Scores after the frames that both trained, their difference and the relative performance of the figure, with 95 % "
     "bootstrap intervals over seeds. Meta-PWTD is better or worse where the interval does not contain 0, and it is "
-    "open with fewer than five seeds. By means alone it is a tie where the relative performance reads 0 %. "
+    "open with fewer than five seeds. By means alone it is a tie where the relative performance reads 0 %."
 )
-
-FIGURES = (
-    figure(
-        "atari-relative",
-        "Atari: Meta-PWTD beside A2C",
-        "Top: by how much Meta-PWTD's score is better than A2C's, as a share of the better of A2C and a person, each "
-        "less random play; lines are 95 % bootstrap intervals over seeds. Where a difference is beyond 150 % the "
-        "axis is linear up to 10 % and logarithmic beyond. Bottom: the median over games of the human-normalised "
-        "score, 0 for random play and 1 for a person, with 95 % bootstrap intervals in which seeds are drawn and "
-        "games are not. Figure 6 of the paper shows both, the curves as an inset: 30 games better, 14 worse, 5 ties, "
-        "and Meta-PWTD slightly above A2C all the time. The paper does not say what the relative performance is.",
-        suite=ATARI,
-    )(_relative),
-    figure(
-        "atari-curves",
-        "Atari: learning curves",
-        "A panel per game: the unclipped return of whole games, the last one of each actor, against frames. "
-        + _GAME_CURVES_CAPTION
-        + "The appendix of the paper shows the same panels for 49 games as means of five seeds with standard errors.",
-        suite=ATARI,
-    )(_curves),
-    figure(
-        "minatar-relative",
-        "MinAtar: Meta-PWTD beside A2C",
-        "By how much Meta-PWTD's score is better than A2C's, as a share of what the better of the two gains over "
-        "random play (at least of what random play itself is paid); lines are 95 % bootstrap intervals over seeds. "
-        "The paper does not have these games: they are Atari in small, and ask the same question.",
-        suite=MINATAR,
-    )(_relative),
-    figure(
-        "minatar-curves",
-        "MinAtar: learning curves",
-        "A panel per game: the return of whole games, the last one of each actor, against frames, of which a step has "
-        "one. " + _GAME_CURVES_CAPTION + "The paper does not have these games.",
-        suite=MINATAR,
-    )(_curves),
+_TABULATED = {
+    "atari-scores": f"{_SCORES} Normalised scores are 0 for random play and 1 for a person, by the human scores that "
+    "papers on 57 games have, and by those of Mnih et al. (2015).",
+    "atari-relative": f"{_RELATIVE} The paper has 30 games better, 14 worse, 5 ties.",
+    "atari-summary": "The median over games of the mean over seeds, and the interquartile mean over games and seeds, "
+    "after the frames that all trained, of the methods that have played all games that A2C and Meta-PWTD have. "
+    "Intervals are 95 % bootstrap intervals in which seeds are drawn within games.",
+    "minatar-scores": _SCORES,
+    "minatar-relative": _RELATIVE,
+}
+FIGURES = tuple(
+    figure(f"{suite.role}-{name}", f"{suite.title}: {words}", _DRAWN[f"{suite.role}-{name}"], suite=suite)(draw)
+    for suite in measures.SUITES
+    for name, words, draw in (("relative", "Meta-PWTD beside A2C", _relative), ("curves", "learning curves", _curves))
 )
-TABLES = (
-    exhibit(
-        "atari-scores",
-        "Atari: scores",
-        _SCORES_CAPTION
-        + "Normalised scores are 0 for random play and 1 for a person, by the human scores that papers on 57 games "
-        "have, and by those of Mnih et al. (2015).",
-        suite=ATARI,
-    )(_scores_table),
-    exhibit(
-        "atari-relative",
-        "Atari: Meta-PWTD beside A2C, game by game",
-        _RELATIVE_CAPTION + "The paper has 30 games better, 14 worse, 5 ties.",
-        suite=ATARI,
-    )(_relative_table),
-    exhibit(
-        "atari-summary",
-        "Atari: human-normalised scores over games",
-        "The median over games of the mean over seeds, and the interquartile mean over games and seeds, after the "
-        "frames that all trained, of the methods that have played all games that A2C and Meta-PWTD have. Intervals "
-        "are 95 % bootstrap intervals in which seeds are drawn within games.",
-        suite=ATARI,
-    )(_summary_table),
-    exhibit("minatar-scores", "MinAtar: scores", _SCORES_CAPTION.strip(), suite=MINATAR)(_scores_table),
-    exhibit(
-        "minatar-relative", "MinAtar: Meta-PWTD beside A2C, game by game", _RELATIVE_CAPTION.strip(), suite=MINATAR
-    )(_relative_table),
+TABLES = tuple(
+    exhibit(name, f"{suite.title}: {words}", _TABULATED[name], suite=suite)(make)
+    for suite in measures.SUITES
+    for kind, words, make in (
+        ("scores", "scores", _scores_table),
+        ("relative", "Meta-PWTD beside A2C, game by game", _relative_table),
+        ("summary", "human-normalised scores over games", _summary_table),
+    )
+    if (name := f"{suite.role}-{kind}") in _TABULATED
 )

@@ -235,7 +235,7 @@ def interquartile_mean_of_games(*groups: np.ndarray) -> np.ndarray:
 
 
 class MedianCurve(NamedTuple):
-    """The median human-normalised score of a method over so many games: frames and, at these, numbers [P]."""
+    """The median human-normalised score of a method: the number of games, frames and, at these, numbers [P]."""
 
     label: str
     games: int

@@ -265,10 +265,7 @@ def kept_blocks(runs: Sequence[Run]) -> Table | None:
     return plain_table(["method", *Setting._fields, "matrix", *blocks(Phases()), "correlation"], rows)
 
 
-FIGURES = (
-    _weights,
-    _over_time,
-)
+FIGURES = (_weights, _over_time)
 CLAIMS = (
     Claim(
         "K4",
