@@ -227,6 +227,12 @@ def draw_mean(
     axes.plot(x, means, color=look.colour, label=name, **look.line)
 
 
+def note(axes: Axes, text: str, at: tuple[Any, Any], points: tuple[int, int], **more: Any) -> None:
+    """A small word at a place, moved by some points."""
+    style = {"fontsize": 9, "color": "#555555", **more}
+    axes.annotate(text, at, xytext=points, textcoords="offset points", **style)
+
+
 def ticks(axis: Axis, most: int, form: str | Callable[[float], str] | None = None, *, whole: bool = False) -> None:
     """At most this many round ticks on an axis; whole numbers alone, and in another form than usual, where wanted."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
@@ -285,17 +291,11 @@ def logarithmic(axes: Axes, times: Sequence[float], never: float | None, *, upri
     only_ticks(axes.yaxis if upright else axes.xaxis, shown)
     if never is not None:
         (axes.axhline if upright else axes.axvline)(never, color=QUIET, linewidth=0.9, linestyle=":", zorder=1)
-        axes.annotate(
-            "not reached",
-            (1, never) if upright else (never, 1),
-            xycoords=axes.get_yaxis_transform() if upright else axes.get_xaxis_transform(),
-            xytext=(3, 0) if upright else (0, 3),
-            textcoords="offset points",
-            fontsize=9,
-            ha="left" if upright else "center",
-            va="center" if upright else "bottom",
-            color="#555555",
-        )
+        if upright:
+            note(axes, "not reached", (1, never), (3, 0), xycoords=axes.get_yaxis_transform(), va="center")
+        else:
+            above: dict[str, Any] = {"xycoords": axes.get_xaxis_transform(), "ha": "center"}
+            note(axes, "not reached", (never, 1), (0, 3), **above)
 
 
 def never_place(trained: Sequence[float], times: Sequence[float]) -> tuple[float, float | None]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from paircredit.results.charts import QUIET, grid, ticks
+from paircredit.results.charts import QUIET, grid, note, ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,17 +106,6 @@ def _phases(axes: Axes, pairs: PairAxes, small: bool) -> None:
             write_above(axes, name, (begin + end - 1) / 2, 4, va="bottom")
 
 
-def write_above(
-    axes: Axes, text: str, column: float, points: int, *, sideways: int = 0, color: str = "#555555", **more: Any
-) -> None:
+def write_above(axes: Axes, text: str, column: float, points: int, *, sideways: int = 0, **more: Any) -> None:
     """A word above a column of a picture, this many points higher than its upper edge."""
-    axes.annotate(
-        text,
-        (column, 1),
-        xycoords=axes.get_xaxis_transform(),
-        xytext=(sideways, points),
-        textcoords="offset points",
-        fontsize=9,
-        color=color,
-        **{"ha": "center", **more},
-    )
+    note(axes, text, (column, 1), (sideways, points), xycoords=axes.get_xaxis_transform(), **{"ha": "center", **more})

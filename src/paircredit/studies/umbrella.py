@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paircredit.experiments.spec import Recipe, UmbrellaVarianceSpec
-from paircredit.results.charts import COLOURS, figure, only_ticks
+from paircredit.results.charts import COLOURS, figure, note, only_ticks
 from paircredit.results.curves import rows
 from paircredit.results.exhibits import Claim, Status, Table, column, exhibit, table
 from paircredit.runs.read import Run
@@ -100,14 +100,8 @@ def _draw_monte_carlo(axes: Axes, rows: list[dict[str, Any]]) -> None:
         line = np.geomspace(lengths.min(), lengths.max(), 60)
         axes.plot(line, (line - 1) * variance, color=colour, linewidth=1.2)
         axes.plot(lengths, measured, marker, color=colour, markersize=6, markeredgecolor="white", markeredgewidth=0.5)
-        axes.annotate(
-            f"σ² = {variance:g}",
-            (line[-1], (line[-1] - 1) * variance),
-            xytext=(9, 0),
-            textcoords="offset points",
-            va="center",
-            annotation_clip=False,
-        )
+        plain: dict[str, Any] = {"va": "center", "annotation_clip": False, "fontsize": 11, "color": "black"}
+        note(axes, f"σ² = {variance:g}", (line[-1], (line[-1] - 1) * variance), (9, 0), **plain)
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter("{x:g}")
     only_ticks(axes.yaxis, None)

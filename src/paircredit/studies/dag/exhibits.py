@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from paircredit.envs.dag import DagConfig, acting_states
-from paircredit.results.charts import LOOKS, QUIET, Line, Panel, draw_median, figure, grid, legend_above, lines
+from paircredit.results.charts import LOOKS, QUIET, Line, Panel, draw_median, figure, grid, legend_above, lines, note
 from paircredit.results.curves import Curve, spread
 from paircredit.results.exhibits import METHOD, Table, column, exhibit, interval, plain_table, table
 from paircredit.results.intervals import Interval, median_interval, median_of_times
@@ -94,17 +94,8 @@ def _line(curve: Curve) -> Line:
 def _finish(axes: Axes, depth: int) -> None:
     best = measures.best_return(depth)
     axes.axhline(SHARE_OF_BEST * best, color=QUIET, linewidth=1, linestyle="--", zorder=1)
-    axes.annotate(
-        "95 % of the best return",
-        (1, SHARE_OF_BEST * best),
-        xycoords=axes.get_yaxis_transform(),
-        xytext=(-2, -4),
-        textcoords="offset points",
-        ha="right",
-        va="top",
-        fontsize=9,
-        color="#555555",
-    )
+    below: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "ha": "right", "va": "top"}
+    note(axes, "95 % of the best return", (1, SHARE_OF_BEST * best), (-2, -4), **below)
     axes.set_title(f"depth {depth}")
     axes.set_xlim(0, LAST_EPISODE)
     axes.set_ylim(top=best * 1.04)
@@ -167,16 +158,8 @@ def _draw_times(axes: Axes, curve: Curve, members: np.ndarray, place: float, nev
     draw_median(axes, place, estimate, look, title(curve.label))
     missing = int(np.isinf(members).sum())
     if missing:
-        axes.annotate(
-            f"{missing} of {len(members)}",
-            (place, never),
-            xytext=(10, 6),
-            textcoords="offset points",
-            ha="center",
-            va="bottom",
-            fontsize=8,
-            color=look.colour,
-        )
+        small: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 8, "color": look.colour}
+        note(axes, f"{missing} of {len(members)}", (place, never), (10, 6), **small)
 
 
 @exhibit("dag-episodes", "Episodes to 95 % of the best return")
