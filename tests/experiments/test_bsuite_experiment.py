@@ -12,7 +12,7 @@ import pytest
 
 from paircredit.envs.bsuite import DOMAINS, SWEEP, domain_sweep
 from paircredit.experiments import reproduce, training_run
-from paircredit.experiments.resolve import variants_of
+from paircredit.experiments.spec import variants_of
 from paircredit.experiments.training_run import logged_episodes, row_edges
 from paircredit.methods.registry import make_method
 from paircredit.runs import find_runs

@@ -13,8 +13,7 @@ from jaxtyping import Array, Key
 
 from paircredit.envs.protocol import Environment
 from paircredit.errors import PaircreditError
-from paircredit.experiments.resolve import resolve
-from paircredit.experiments.spec import TrainingSpec
+from paircredit.experiments.spec import TrainingSpec, resolve
 from paircredit.methods.loops import Trained
 from paircredit.methods.protocol import Method
 from paircredit.runs.files import read_file

@@ -12,8 +12,16 @@ from typing import Any
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.experiments.diagnostic_runs import run_credit, run_umbrella_variance
 from paircredit.experiments.progress import Progress, Silent
-from paircredit.experiments.resolve import resolve
-from paircredit.experiments.spec import CreditSpec, Experiment, RunSpec, TrainingSpec, as_json, from_json, kind_of
+from paircredit.experiments.spec import (
+    CreditSpec,
+    Experiment,
+    RunSpec,
+    TrainingSpec,
+    as_json,
+    from_json,
+    kind_of,
+    resolve,
+)
 from paircredit.experiments.training_run import run_training
 from paircredit.runs.files import PARTIAL, exists_already, make_folder
 from paircredit.runs.folder import finished_already

@@ -18,8 +18,7 @@ from paircredit.envs.registry import environment_config
 from paircredit.errors import PaircreditError
 from paircredit.experiments.learners import first_parameters, has_tables, load_weights, may_be_kept, weight_tables
 from paircredit.experiments.progress import Progress
-from paircredit.experiments.resolve import Resolved, resolve, resolve_method
-from paircredit.experiments.spec import TrainingSpec, as_json
+from paircredit.experiments.spec import Resolved, TrainingSpec, as_json, resolve, resolve_method
 from paircredit.methods.protocol import Method
 from paircredit.networks import PolicyTable, num_states
 from paircredit.runs.checkpoint import SECONDS_BETWEEN, Schedule

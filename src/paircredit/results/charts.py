@@ -10,7 +10,7 @@ import functools
 import io
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 
@@ -89,11 +88,11 @@ _TICKS = (
 """Ticks of logarithmic axes within a power of ten, by the factor that the axis spans at least."""
 
 
-def styled(draw: Callable[P, R]) -> Callable[P, R]:
+def styled(draw: Callable[..., R]) -> Callable[..., R]:
     """Decorates a function that draws: the style holds inside of it and leaves other figures of the program alone."""
 
     @functools.wraps(draw)
-    def drawn(*arguments: P.args, **more: P.kwargs) -> R:
+    def drawn(*arguments: Any, **more: Any) -> R:
         from matplotlib import rc_context
 
         with rc_context(_STYLE):

@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from paircredit.envs.bsuite import DOMAINS
-from paircredit.experiments.resolve import resolve_method
-from paircredit.experiments.spec import Recipe, TrainingSpec, Variant
+from paircredit.experiments.spec import Recipe, TrainingSpec, Variant, resolve_method
 from paircredit.methods.registry import make_method
 from paircredit.settings import fields_of
 

@@ -10,8 +10,7 @@ from typing import Any
 from paircredit.envs import minatar as small_atari
 from paircredit.envs.atari import GAMES
 from paircredit.envs.registry import environment_config
-from paircredit.experiments.resolve import resolve_method
-from paircredit.experiments.spec import Recipe, TrainingSpec
+from paircredit.experiments.spec import Recipe, TrainingSpec, resolve_method
 from paircredit.settings import values_of
 
 METHODS = ("a2c", "meta-pwtd")
