@@ -164,45 +164,33 @@ def _search(search: Search) -> list[TrainingSpec]:
     return [training("search-a2c", "a2c", search.scale, role=SEARCH, tried=tried)]
 
 
-SWITCHED: tuple[tuple[dict[str, Any], dict[str, dict[str, Any]]], ...] = (
-    (
-        {},
-        {
-            "default": {},
-            "outer λ = 1": {"outer.lambda_": 1.0},
-            "outer λ = 0.5": {"outer.lambda_": 0.5},
-            "outer learning rate 2e-5": {"outer.learning_rate": 2e-5},
-            "outer learning rate 3e-4": {"outer.learning_rate": 3e-4},
-            "dark palette": {"env.palette": "dark"},
-        },
-    ),
-    ({"network.lag": "scalar"}, {"scalar lag": {}}),
-    ({"network.lag": "one-hot"}, {"one-hot lag": {}}),
-    ({"inner.differentiate": "numerator"}, {"second moment detached": {}}),
-    ({"inner.differentiate_statistics": True}, {"statistics differentiated": {}}),
-    ({"network.precision": "float32"}, {"float32": {}}),
-)
-"""Settings that need a program of their own, and the switches that are tried within it."""
+TRACED = {
+    "default": Variant(),
+    "outer λ = 1": Variant(method_settings={"outer.lambda_": 1.0}),
+    "outer λ = 0.5": Variant(method_settings={"outer.lambda_": 0.5}),
+    "outer learning rate 2e-5": Variant(method_settings={"outer.learning_rate": 2e-5}),
+    "outer learning rate 3e-4": Variant(method_settings={"outer.learning_rate": 3e-4}),
+    "dark palette": Variant(env_settings={"palette": "dark"}),
+}
+"""Switches of Meta-PWR that are tried within one program."""
+STATIC = {
+    "scalar lag": {"network.lag": "scalar"},
+    "one-hot lag": {"network.lag": "one-hot"},
+    "second moment detached": {"inner.differentiate": "numerator"},
+    "statistics differentiated": {"inner.differentiate_statistics": True},
+    "float32": {"network.precision": "float32"},
+}
+"""Those that need a program of their own."""
 
 
 def _switches(scale: Scale) -> list[TrainingSpec]:
     """Meta-PWR's open choices, one at a time."""
-
-    def variant(label: str, changed: Mapping[str, Any]) -> Variant:
-        env = {name.removeprefix("env."): value for name, value in changed.items() if name.startswith("env.")}
-        method = {name: value for name, value in changed.items() if not name.startswith("env.")}
-        return Variant({"switch": label}, env, method)
-
+    named = [dataclasses.replace(variant, labels={"switch": label}) for label, variant in TRACED.items()]
+    runs: list[tuple[dict[str, Any], list[Variant]]] = [({}, named)]
+    runs += [(settings, [Variant({"switch": label})]) for label, settings in STATIC.items()]
     return [
-        training(
-            f"switch{number}-meta-pwr",
-            "meta-pwr",
-            scale,
-            role=SWITCHES,
-            method_settings=static,
-            tried=[variant(label, changed) for label, changed in traced.items()],
-        )
-        for number, (static, traced) in enumerate(SWITCHED)
+        training(f"switch{number}-meta-pwr", "meta-pwr", scale, role=SWITCHES, method_settings=static, tried=tried)
+        for number, (static, tried) in enumerate(runs)
     ]
 
 
