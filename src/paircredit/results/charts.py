@@ -226,6 +226,12 @@ def draw_mean(
     axes.plot(x, means, color=look.colour, label=name, **look.line)
 
 
+def framed(axes: Axes) -> None:
+    """Draws a thin frame on all four sides."""
+    for spine in axes.spines.values():
+        spine.set(visible=True, linewidth=0.6, color=QUIET)
+
+
 def note(axes: Axes, text: str, at: tuple[Any, Any], points: tuple[int, int], **more: Any) -> None:
     """A small word at a place, moved by some points."""
     style = {"fontsize": 9, "color": "#555555", **more}

@@ -13,6 +13,7 @@ import numpy as np
 
 Groups = Sequence[np.ndarray]
 RESAMPLES = 10_000
+CONFIDENCE = 0.95
 _NEVER = 1e15
 """Stands for inf in resampling, where inf minus inf would not be a number."""
 
@@ -44,7 +45,6 @@ def bootstrap(
     *,
     seed: int = 0,
     resamples: int = RESAMPLES,
-    confidence: float = 0.95,
     ends: Literal["linear", "inverted_cdf"] = "linear",
 ) -> Interval:
     """A percentile bootstrap of a statistic of one or several independent groups.
@@ -55,7 +55,6 @@ def bootstrap(
         statistic: takes one array per group, the samples in the last axis, and reduces that axis.
         seed: of the resampling, so that a report says the same twice.
         resamples: how many.
-        confidence: of the interval.
         ends: how the ends of the interval are found: between two resampled values, or (`inverted_cdf`) as one of them.
     """
     generator = np.random.default_rng(seed)
@@ -66,7 +65,7 @@ def bootstrap(
         for group in clusters
     ]
     values = statistic(*drawn)
-    low, high = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2], method=ends)
+    low, high = np.quantile(values, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], method=ends)
     return Interval(float(statistic(*(array.reshape(-1) for array in arrays))), float(low), float(high))
 
 

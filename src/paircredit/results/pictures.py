@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from paircredit.results.charts import QUIET, grid, note, ticks
+from paircredit.results.charts import QUIET, framed, grid, note, ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,8 +81,7 @@ def _show(axes: Axes, weights: np.ma.MaskedArray) -> None:
     largest, (rows, columns) = float(weights.max()), weights.shape
     axes.imshow(weights / max(largest, _LEAST), cmap=_COLOURMAP, vmin=0, vmax=1, interpolation="none")
     axes.set_aspect("equal" if rows == columns else "auto")
-    for spine in axes.spines.values():
-        spine.set(visible=True, linewidth=0.6, color=QUIET)
+    framed(axes)
     box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
     axes.text(0.03, 0.04, f"largest {largest:.2g}", transform=axes.transAxes, fontsize=9, color="#555555", bbox=box)
 

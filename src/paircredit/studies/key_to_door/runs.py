@@ -173,7 +173,7 @@ TRACED = {
     "dark palette": Variant(env_settings={"palette": "dark"}),
 }
 """Switches of Meta-PWR that are tried within one program."""
-STATIC = {
+STATIC: dict[str, dict[str, Any]] = {
     "scalar lag": {"network.lag": "scalar"},
     "one-hot lag": {"network.lag": "one-hot"},
     "second moment detached": {"inner.differentiate": "numerator"},
