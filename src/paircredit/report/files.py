@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import numpy as np
 from paircredit.errors import PaircreditError
 from paircredit.results.charts import to_png, to_svg
 from paircredit.results.exhibits import Table, Verdict, plain_table
-from paircredit.runs.folder import make_folder, write_file
+from paircredit.runs.files import exists_already, make_folder, write_file
 from paircredit.runs.read import Run
 from paircredit.studies import STUDIES
 
@@ -23,23 +24,16 @@ def save_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
     Raises:
         PaircreditError: the folder exists, a run is damaged, or there is no figure for any of the runs.
     """
-    make_folder(folder)
-    paths = []
-    try:
-        for name, content in figure_files(runs):
-            write_file(folder / name, content)
-            paths.append(folder / name)
-        if not paths:
-            raise PaircreditError(
-                "There is no figure of any of these runs: they are too short, no game has ended in them, or they are "
-                "of neither `paircredit train` nor `paircredit reproduce`."
-            )
-    except PaircreditError:
-        for path in paths:
-            path.unlink()
-        folder.rmdir()
-        raise
-    return paths
+    if os.path.lexists(folder):
+        raise exists_already(folder)
+    contents = dict(figure_files(runs))
+    if not contents:
+        raise PaircreditError(
+            "There is no figure of any of these runs: they are too short, no game has ended in them, or they are "
+            "of neither `paircredit train` nor `paircredit reproduce`."
+        )
+    make_folder(folder, contents)
+    return [folder / name for name in contents]
 
 
 def figure_files(runs: Sequence[Run]) -> Iterator[tuple[str, bytes]]:

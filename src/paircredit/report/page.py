@@ -76,13 +76,11 @@ class Source(NamedTuple):
 
 def sources(runs: Sequence[Run]) -> tuple[list[Source], list[str]]:
     """A row per run, and the distinct sets of versions that the rows count from 1."""
-    sets: list[str] = []
+    sets: dict[str, int] = {}
     rows = []
     for run in runs:
         origin = run.manifest["provenance"]
-        versions = _versions(origin)
-        if versions not in sets:
-            sets.append(versions)
+        versions = sets.setdefault(_versions(origin), len(sets) + 1)
         rows.append(
             Source(
                 run.name,
@@ -92,10 +90,10 @@ def sources(runs: Sequence[Run]) -> tuple[list[Source], list[str]]:
                 float(run.manifest["seconds"]) if run.finished else None,
                 _device(origin["device"]),
                 origin["commit"],
-                sets.index(versions) + 1,
+                versions,
             )
         )
-    return rows, sets
+    return rows, list(sets)
 
 
 def _seeds(spec: dict[str, Any]) -> str:
