@@ -86,7 +86,7 @@ class EnvSpec:
     horizon: int
     whole_episodes: bool = True
     frames_per_step: int = 1
-    watched: tuple[str, ...] = ()
+    watched: tuple[str, ...] = dataclasses.field(default=(), repr=False)
 
 
 class Environment(Protocol):
