@@ -83,18 +83,10 @@ def compare_estimators(
     lambdas: tuple[float, ...] = (1.0, 0.9, 0.5),
     batch: int = 8,
 ) -> list[dict[str, object]]:
-    """Every estimator on the same episodes, undiscounted.
+    """Every estimator on the same N episodes of the policy with these logits, undiscounted.
 
     Each is tried with two baselines, a row for each: exact values of the policy, and zeros, with which agents start.
-
-    Args:
-        model: the environment.
-        logits: of the policy that collected the trajectories.
-        trajectories: N episodes.
-        weight_tables: by name, for rewards.
-        td_weight_tables: by name, for TD errors.
-        lambdas: of the λ-estimators.
-        batch: episodes per gradient estimate.
+    Tables of pair weights, for rewards and for TD errors, come with their names; a batch of episodes gives an estimate.
     """
     states, valid = trajectories.observations, trajectories.valid
     rewards = trajectories.rewards
