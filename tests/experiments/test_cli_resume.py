@@ -214,7 +214,7 @@ class TestARun:
         def interrupt(*_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("paircredit.experiments.resolve.make_environment", interrupt)
+        monkeypatch.setattr("paircredit.experiments.spec.make_environment", interrupt)
         code, _, err = run_cli(*TRAIN, "--out", tmp_path / "run")
         assert (code, err) == (130, "paircredit: interrupted.\n")
 

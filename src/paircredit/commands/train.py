@@ -171,7 +171,7 @@ def resumable(folder: Path) -> Iterator[None]:
 
 def say_return(spec: Any, out: Path) -> int:
     """Print what a training ended with, and where it is."""
-    from paircredit.experiments.resolve import variants_of
+    from paircredit.experiments.spec import variants_of
     from paircredit.results.curves import last_returns
     from paircredit.results.intervals import mean_interval
     from paircredit.runs import read_run

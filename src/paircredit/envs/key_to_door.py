@@ -122,7 +122,7 @@ class KeyToDoor(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        return EnvSpec("key-to-door", 4, Pixels(HEIGHT, WIDTH, 3, 1), self.horizon)
+        return EnvSpec("key-to-door", 4, Pixels(HEIGHT, WIDTH, 3, 1), self.horizon, watched=("door_reward", "key_rate"))
 
     @property
     def horizon(self) -> int:

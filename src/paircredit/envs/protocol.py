@@ -77,6 +77,7 @@ class EnvSpec:
         whole_episodes: rollouts hold whole episodes; where they hold segments of episodes, methods that need whole ones
             are refused.
         frames_per_step: frames per step where training is measured in frames (Atari repeats every action).
+        watched: what else than the return a person who watches a training is told, of what the environment summarises.
     """
 
     name: str
@@ -85,6 +86,7 @@ class EnvSpec:
     horizon: int
     whole_episodes: bool = True
     frames_per_step: int = 1
+    watched: tuple[str, ...] = dataclasses.field(default=(), repr=False)
 
 
 class Environment(Protocol):

@@ -13,8 +13,7 @@ from jaxtyping import Array, Key
 
 from paircredit.envs.protocol import Environment
 from paircredit.errors import PaircreditError
-from paircredit.experiments.resolve import resolve
-from paircredit.experiments.spec import TrainingSpec
+from paircredit.experiments.spec import TrainingSpec, resolve
 from paircredit.methods.loops import Trained
 from paircredit.methods.protocol import Method
 from paircredit.runs.files import read_file
@@ -39,12 +38,9 @@ def first_settings(spec: TrainingSpec) -> tuple[Any, Environment]:
 
 
 def load_learner(run: Run, method: Method, env: Environment) -> Any:
-    """The learner of a run's first member, with optimiser states as at the start of training.
+    """The learner of a run's first member, whose policy is a network, with optimiser states as at the start.
 
-    Args:
-        run: where it was trained; its policies are networks.
-        method: what it was trained with; see `first_settings`.
-        env: where it acted.
+    With which method and where it was trained `first_settings` knows.
 
     Raises:
         PaircreditError: the run keeps no learner, or a damaged one, or one of another shape.

@@ -22,7 +22,7 @@ from paircredit.envs.bsuite import (
     bsuite_config,
     domain_sweep,
 )
-from paircredit.studies.bsuite.curves import RANDOM_PLAY
+from paircredit.studies.bsuite.measures import RANDOM_PLAY
 from paircredit.training import collect_episodes, stack_members
 from tests.envs.bsuite.balance import balance
 from tests.players import Player

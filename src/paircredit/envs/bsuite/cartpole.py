@@ -57,7 +57,7 @@ class Cartpole(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        return EnvSpec("bsuite/cartpole", 3, Vector(6), self.horizon)
+        return EnvSpec("bsuite/cartpole", 3, Vector(6), self.horizon, watched=("regret",))
 
     def reset(self, key: Key[Array, ""]) -> tuple[CartpoleState, TimeStep]:
         """Draw where the cart and the pole are and how fast they move."""

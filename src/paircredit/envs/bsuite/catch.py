@@ -56,7 +56,7 @@ class Catch(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        return EnvSpec("bsuite/catch", 3, Vector(ROWS * COLUMNS), STEPS)
+        return EnvSpec("bsuite/catch", 3, Vector(ROWS * COLUMNS), STEPS, watched=("regret",))
 
     def reset(self, key: Key[Array, ""]) -> tuple[CatchState, TimeStep]:
         """Draw the column of the ball and the noise of all rewards."""

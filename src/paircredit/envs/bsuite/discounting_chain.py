@@ -41,7 +41,7 @@ class DiscountingChain(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        return EnvSpec("bsuite/discounting_chain", len(PAYDAYS), Vector(2), STEPS)
+        return EnvSpec("bsuite/discounting_chain", len(PAYDAYS), Vector(2), STEPS, watched=("regret",))
 
     def reset(self, key: Key[Array, ""]) -> tuple[DiscountingChainState, TimeStep]:
         del key

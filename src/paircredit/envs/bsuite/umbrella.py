@@ -68,7 +68,7 @@ class UmbrellaChain(eqx.Module):
     @property
     def spec(self) -> EnvSpec:
         seen = Vector(SIGHTS + self.width, own=SIGHTS + self.distractors)
-        return EnvSpec("bsuite/umbrella", 2, seen, self.horizon)
+        return EnvSpec("bsuite/umbrella", 2, seen, self.horizon, watched=("regret",))
 
     def reset(self, key: Key[Array, ""]) -> tuple[UmbrellaState, TimeStep]:
         """Draw the whole day."""
