@@ -330,18 +330,18 @@ class TestRefusals:
         """Of the paper's size a member takes 3.4 MiB for 128 episodes; a hundred times that is too much for 0.2 GiB."""
         env = KeyToDoorConfig().build()
         large = make_method("a2c-rr", "small", "key-to-door", prediction=ReturnPrediction(capacity=100 * 128))
-        monkeypatch.setattr(memory, "_all_bytes", lambda: 0.2 * 2**30)
-        with refused("M = 2 members", "T = 120 steps", "the device has 0.2 GiB", "--method.prediction.capacity"):
+        monkeypatch.setattr(memory, "_device_bytes", lambda: 0.2 * 2**30)
+        with refused("M = 2 members", "T = 120 steps", "it has 0.2 GiB", "--method.prediction.capacity"):
             train([large] * 2, [env] * 2, [0, 1], Plan(updates=1), 1)
         settings = {"prediction.capacity": 100 * 128}
         spec = TrainingSpec("run", "key-to-door", "a2c-rr", 1, (0,), method_settings=settings, preset="small")
         with refused("--method.prediction.capacity"):
             run_training(spec, tmp_path, Silent())
         assert not list(tmp_path.iterdir()), "before a folder is made"
-        memory.refuse_learners_too_large([make_method("a2c-rr", "small", "key-to-door")] * 2, env)
+        memory.refuse_too_large([make_method("a2c-rr", "small", "key-to-door")] * 2, env)
 
     def test_the_memory_of_this_machine(self):
-        found = memory._all_bytes()
+        found = memory._device_bytes()
         assert found is not None and 2**28 < found < 2**50
         with refused("M = 1 members"):
             train([method(**{"prediction.capacity": 10**12})], [DAG], [0], Plan(updates=1), 1)

@@ -186,9 +186,9 @@ class TestRefusals:
     def test_a_buffer_larger_than_memory(self, monkeypatch):
         """Of MinAtar a step is 400 bytes: 144 sequences of 512 are 28 MiB."""
         env = make_environment("minatar/breakout")
-        monkeypatch.setattr(memory, "_all_bytes", lambda: 40 * 2**20)
+        monkeypatch.setattr(memory, "_device_bytes", lambda: 40 * 2**20)
         paper = make_method("a2c-rr", "paper", "minatar/breakout", network=TINY)
-        memory.refuse_learners_too_large([paper], env)
+        memory.refuse_too_large([paper], env)
         with refused("M = 2 members", "--method.prediction.capacity"):
             train([paper] * 2, [env] * 2, [0, 1], Plan(updates=1), 1)
 

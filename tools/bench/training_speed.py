@@ -27,7 +27,7 @@ from paircredit.methods import (
 from paircredit.methods.a2c_rr import Redistribution
 from paircredit.training.loop import Plan, chunk, learns_weights, start_members
 from paircredit.training.members import member_keys, stack_members
-from paircredit.training.memory import enough_memory, refuse_batches_too_large, refuse_learners_too_large
+from paircredit.training.memory import enough_memory, refuse_too_large
 from paircredit.training.rollout import collect
 from paircredit.training.train import refuse_segments
 from paircredit.types import Trajectory
@@ -91,10 +91,9 @@ def refuse_what_cannot_be_timed(spec: BenchSpec) -> tuple[Any, Any]:
     env: Any = make_environment(spec.env, **{**preset_environment(spec.preset, spec.env), **spec.env_settings})
     method: Any = replace_dotted(make_method(spec.method, spec.preset, spec.env), spec.method_settings, spec.method)
     refuse_segments([method], [env], "online")
-    refuse_batches_too_large([method] * spec.members, env)
+    refuse_too_large([method] * spec.members, env)
     with enough_memory(spec.members, method.episodes, env.spec.horizon):
         jax.eval_shape(lambda key: method.init(key, env), jax.random.key(0))
-    refuse_learners_too_large([method] * spec.members, env)
     return method, env
 
 

@@ -29,7 +29,7 @@ from paircredit.runs.trees import tree_sum
 from paircredit.settings import fields_of, values_of, with_values
 from paircredit.training import Chunk, LoopState, Plan, even_chunks, learns_weights, stack_members, states_like, train
 from paircredit.training.members import refuse_seeds
-from paircredit.training.memory import enough_memory, refuse_batches_too_large, refuse_learners_too_large
+from paircredit.training.memory import enough_memory, refuse_too_large
 from paircredit.training.train import refuse_segments
 from paircredit.weights import FixedTable, MatrixWeights, SigmoidTable, handcrafted_weights
 
@@ -66,7 +66,7 @@ def run_training(
     env = members[0].env
     # What cannot start is refused before a folder is made.
     refuse_seeds([m.seed for m in members])
-    refuse_batches_too_large([m.method for m in members], env)
+    refuse_too_large([m.method for m in members], env)
     with enough_memory(len(members), method.episodes, env.spec.horizon):
         learner = jax.eval_shape(members[0].method.init, jax.random.key(0), env)
     tables = isinstance(learner.policy.parameters, PolicyTable)
@@ -81,7 +81,6 @@ def run_training(
         probe=exact_return if exact else None,
     )
     methods, envs, seeds = [m.method for m in members], [m.env for m in members], [m.seed for m in members]
-    refuse_learners_too_large(methods, env)
     weights = _start_weights(members, method, spec)
     stride = -(-spec.updates // METRIC_ROWS)
     per_update = method.episodes * (1 if spec.protocol == "online" else spec.inner_updates + 1)

@@ -20,7 +20,7 @@ from paircredit.methods.registry import method_name
 from paircredit.training.hosted import HostedMembers
 from paircredit.training.loop import LoopState, Plan, Protocol, start_program
 from paircredit.training.members import member_keys, stack_members
-from paircredit.training.memory import enough_memory, refuse_batches_too_large, refuse_learners_too_large
+from paircredit.training.memory import enough_memory, refuse_too_large
 from paircredit.training.sharding import Placement, place_members
 from paircredit.types import PyTree
 
@@ -159,8 +159,7 @@ def _refuse_what_cannot_start(
     if not methods:
         raise PaircreditError("There is nobody to train: give at least one method, environment and seed.")
     _refuse_shared_episodes(envs, seeds)
-    refuse_batches_too_large(methods, envs[0])
-    refuse_learners_too_large(methods, envs[0])
+    refuse_too_large(methods, envs[0])
     if any(leaf.shape[0] != len(seeds) for leaf in jax.tree.leaves(weights)):
         raise PaircreditError(f"The weights to start from need a leading axis of {len(seeds)}, one entry per member.")
 
