@@ -188,7 +188,7 @@ def main() -> None:
         than = f"{row['times_gymnax']:11.1f}" if row["times_gymnax"] else ""
         print(f"{domain:18s} {' '.join(shown)}  {row['times_bsuite']:11.0f}  {than}", flush=True)
     if OPTIONS.json:
-        from paircredit.runs.provenance import provenance
+        from paircredit.runs.manifest import provenance
 
         versions = {name: importlib.metadata.version(name) for name in ("bsuite", *(("gymnax",) if installed else ()))}
         numbers = {

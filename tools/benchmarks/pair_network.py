@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from tools.bench import compile_program, measure
 
-from paircredit.runs.provenance import provenance
+from paircredit.runs.manifest import provenance
 from paircredit.weights.pair_network import pair_backend
 from paircredit.weights.pairs import PairParameters, dense_pair_logits
 

@@ -13,7 +13,7 @@ from paircredit.errors import PaircreditError
 from paircredit.results.charts import to_png, to_svg
 from paircredit.results.exhibits import Verdict
 from paircredit.results.tables import Column, Table
-from paircredit.runs.folder import make_folder, write_file
+from paircredit.runs.files import make_folder, write_file
 from paircredit.runs.read import Run
 from paircredit.studies import STUDIES
 

@@ -32,7 +32,9 @@ from paircredit.runs.checkpoint import (
     write_checkpoint,
 )
 from paircredit.runs.files import (
+    LOCK,
     PARTIAL,
+    FolderLock,
     make_folder,
     open_regular,
     read_file,
@@ -40,7 +42,6 @@ from paircredit.runs.files import (
     whole_file,
     write_file,
 )
-from paircredit.runs.lock import LOCK, FolderLock
 from paircredit.runs.manifest import (
     ARRAYS,
     FORMAT,
@@ -50,24 +51,12 @@ from paircredit.runs.manifest import (
     METRICS,
     manifest_bytes,
     own_manifest,
+    provenance,
     spec_sum,
 )
-from paircredit.runs.provenance import provenance
 from paircredit.runs.read import read_run
 from paircredit.runs.trees import DamagedFile, flatten, write_archive
 from paircredit.types import PyTree
-
-__all__ = [
-    "ARRAYS",
-    "FORMAT",
-    "MANIFEST",
-    "METRICS",
-    "RunWriter",
-    "finished_already",
-    "make_folder",
-    "rounded",
-    "write_file",
-]
 
 
 class RunWriter:
@@ -221,21 +210,19 @@ class RunWriter:
             if (self.path / name).exists():
                 content = read_file(self.path / name)
                 files[name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-        self._manifest |= {
-            "status": "finished",
-            "seconds": round(self.seconds, 2),
-            "checkpoints": {"written": self._checkpoints, "seconds": round(self._checkpoint_seconds, 3)},
-            "files": files,
-            "results": results,
-        }
-        self._write_manifest()
+        self._record(
+            status="finished",
+            seconds=round(self.seconds, 2),
+            checkpoints={"written": self._checkpoints, "seconds": round(self._checkpoint_seconds, 3)},
+            files=files,
+            results=results,
+        )
         _tidy(self.path)
         self._lock.release()
 
     def fail(self, reason: str) -> None:
         """Say in the manifest why the run stopped."""
-        self._manifest |= {"status": "failed", "reason": reason}
-        self._write_manifest()
+        self._record(status="failed", reason=reason)
 
     def _go_on(self, manifest: dict[str, Any], like: Callable[[], PyTree] | None) -> None:
         """Find the newest good checkpoint, cut what came after it, and put the resumption on record."""
@@ -257,8 +244,8 @@ class RunWriter:
         if self.resumed is None:
             self.notes.append(f"The run {self.path} was stopped before its first checkpoint and starts over.")
         manifest.pop("reason", None)
-        self._manifest = manifest | {"status": "running", "resumptions": [*manifest.get("resumptions", ()), entry]}
-        self._write_manifest()
+        self._manifest = manifest
+        self._record(status="running", resumptions=[*manifest.get("resumptions", ()), entry])
 
     def _newest(self, like: Callable[[], PyTree] | None) -> Checkpoint | None:
         """The newest checkpoint that is whole and belongs to the metrics; None where none was ever written."""
@@ -270,11 +257,15 @@ class RunWriter:
         for _, file in files:
             try:
                 checkpoint = read_checkpoint(file, structure)
-                self._check_metrics(metrics, checkpoint.position, file)
+                position = checkpoint.position
+                if hashlib.sha256(metrics[: position.metrics_bytes]).hexdigest() != position.metrics_sha256:
+                    raise DamagedFile(
+                        f"{self.path / METRICS} does not begin with the {position.metrics_bytes} bytes that were there "
+                        f"when {file.name} was made."
+                    )
             except DamagedFile as error:
                 self.notes.append(str(error))
                 continue
-            position = checkpoint.position
             if (position.spec_sha256, position.inputs_sha256) != (self._spec_sum, self._inputs):
                 raise PaircreditError(
                     f"{file} was made with other numbers than this version of the program and its files give for the "
@@ -284,14 +275,6 @@ class RunWriter:
             return checkpoint
         reasons = " and ".join(sentence.rstrip(".") for sentence in self.notes)
         raise PaircreditError(f"The run {self.path} cannot go on: {reasons}; remove the folder and start it anew.")
-
-    def _check_metrics(self, metrics: bytes, position: Position, file: Path) -> None:
-        before = metrics[: position.metrics_bytes]
-        if hashlib.sha256(before).hexdigest() != position.metrics_sha256:
-            raise DamagedFile(
-                f"{self.path / METRICS} does not begin with the {position.metrics_bytes} bytes that were there when "
-                f"{file.name} was made."
-            )
 
     def _cut_metrics(self, length: int) -> None:
         self._metrics_bytes = length
@@ -312,16 +295,14 @@ class RunWriter:
             with open_regular(self.path / METRICS, "r+b") as file:
                 os.fsync(file.fileno())
 
-    def _write_manifest(self) -> None:
+    def _record(self, **fields: Any) -> None:
+        """Write the manifest with these fields."""
+        self._manifest |= fields
         write_file(self.path / MANIFEST, manifest_bytes(self._manifest))
 
 
 def finished_already(path: Path, kind: str, spec: Mapping[str, Any]) -> bool:
-    """Whether a folder holds this very run, finished.
-
-    Raises:
-        PaircreditError: the folder holds something else, or a file of it is damaged.
-    """
+    """Whether a folder holds this very run, finished; one that holds something else, or is damaged, is refused."""
     if not path.exists() or own_manifest(path, kind, spec)["status"] != "finished":
         return False
     run = read_run(path)

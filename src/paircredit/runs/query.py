@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from paircredit.errors import PaircreditError
-from paircredit.runs.folder import METRICS
+from paircredit.runs.manifest import METRICS
 from paircredit.runs.read import Run
 
 
@@ -25,7 +25,7 @@ def query_metrics(runs: Sequence[Run], sql: str) -> dict[str, np.ndarray]:
     try:
         import duckdb  # here and not above: training runs on machines that do not have it
     except ImportError as error:
-        raise PaircreditError("Reading metrics back needs DuckDB, which is missing: pip install duckdb.") from error
+        raise PaircreditError("SQL over metrics needs DuckDB: pip install 'paircredit[sql]'.") from error
     for run in runs:
         run.checked(METRICS)
     files = [str(run.path / METRICS) for run in runs]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import json
 import types
 import typing
@@ -63,6 +64,24 @@ def parse_row(line: str) -> dict[str, Any]:
     if type(row) is not dict or not all(type(value) in SCALARS for value in row.values()):
         raise ValueError("it is no mapping from names to numbers and texts")
     return row
+
+
+def json_sum(value: Any) -> str:
+    """The SHA-256 sum of a JSON value, without the sum that a mapping may hold as `sha256`.
+
+    Raises:
+        ValueError: there is NaN or an infinite number in it.
+    """
+    body = {key: part for key, part in value.items() if key != "sha256"} if isinstance(value, dict) else value
+    return hashlib.sha256(json.dumps(body, sort_keys=True, allow_nan=False).encode()).hexdigest()
+
+
+def has_its_sum(value: Any) -> bool:
+    """Whether a parsed value is a mapping that holds its own sum as `sha256`."""
+    try:
+        return isinstance(value, dict) and value.get("sha256") == json_sum(value)
+    except ValueError:  # an infinite number, which nobody has written
+        return False
 
 
 def misfit(value: Any, kind: Any, name: str = "") -> str | None:
@@ -126,5 +145,10 @@ def _inner(outer: Any) -> Iterable[Any]:
 
 
 def _not(value: Any, wanted: str, name: str) -> str:
+    return f"{name or 'it'} is {short(value)} and not {wanted}"
+
+
+def short(value: Any) -> str:
+    """A JSON value as text for a sentence, cut where it is long."""
     text = json.dumps(value, ensure_ascii=False)
-    return f"{name or 'it'} is {text if len(text) <= 60 else text[:57] + '…'} and not {wanted}"
+    return text if len(text) <= 60 else text[:57] + "…"

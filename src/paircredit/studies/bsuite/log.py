@@ -21,7 +21,8 @@ from paircredit.envs.registry import environment_config
 from paircredit.errors import PaircreditError
 from paircredit.experiments.training_run import logged_episodes
 from paircredit.results.curves import recorded
-from paircredit.runs.folder import make_folder, rounded, write_file
+from paircredit.runs.files import make_folder, write_file
+from paircredit.runs.folder import rounded
 from paircredit.runs.read import Run
 
 PREFIX = "bsuite/"
