@@ -37,7 +37,7 @@ COMMANDS = {
     "claims": ("results", "claims"),
     "report": ("results", "report"),
     "digest": ("results", "digest"),
-    "export": ("export", "run"),
+    "export": ("results", "export"),
     "watch": ("watch", "run"),
 }
 """Where in `paircredit.commands` each is; a module is imported when its command is given."""

@@ -14,7 +14,7 @@ from paircredit.envs import make_environment
 from paircredit.envs.segments import InSegments
 from paircredit.methods import make_method, replace_dotted
 from paircredit.training import Plan, member_keys, stack_members, states_like, train
-from paircredit.training.hosted import HostedMembers, Waiting, group_sizes
+from paircredit.training.hosted.groups import HostedMembers, group_sizes
 from paircredit.training.loop import LoopState
 from tests.sentences import refused
 from tests.training.theatre import Stage, Theatre
@@ -200,12 +200,12 @@ def test_time_is_accounted_for():
         stacked = stack_members(methods)
         state = members.start_members(stacked, env, plan, member_keys(range(MEMBERS)))
         for group in members.groups:
-            group.waiting = Waiting()
+            group.seconds.clear()
         members.run_chunk(stacked, env, plan, state)
-        for waiting in (group.waiting for group in members.groups):
-            parts = waiting.emulators, waiting.device, waiting.acting, waiting.learning
-            assert min(parts) > 0 and sum(parts) <= waiting.all
-            assert 0 < waiting.working <= waiting.all
+        for seconds in (group.seconds for group in members.groups):
+            parts = [seconds[name] for name in ("emulators", "device", "acting", "learning")]
+            assert min(parts) > 0 and sum(parts) <= seconds["all"]
+            assert 0 < seconds["working"] <= seconds["all"]
 
 
 def test_stepping_one_on_the_device_is_refused():

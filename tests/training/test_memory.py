@@ -26,7 +26,7 @@ def test_training_says_what_to_lower(monkeypatch: pytest.MonkeyPatch, place: str
     def program(*_: object) -> None:
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 24.0GiB.")
 
-    monkeypatch.setattr(f"paircredit.training.sharding.{place}", program)
+    monkeypatch.setattr(f"paircredit.training.members.{place}", program)
     with refused(
         "M = 8 members with B = 16 episodes of T = 4 steps are too much for the memory of the device; lower M",
         "(fewer seeds",

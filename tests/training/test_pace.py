@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from paircredit.training.hosted.pace import Pace
+from paircredit.training.hosted.groups import Pace
 
 
 class Stopped(Exception):

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from paircredit.training.sharding import place_members, shares
+from paircredit.training.members import place_members, shares
 
 PROGRAM = """
 import dataclasses, gc, sys, tempfile
@@ -19,7 +19,7 @@ from paircredit.methods import make_method
 from paircredit.runs.checkpoint import Checkpoint, Position, read_checkpoint, write_checkpoint
 from paircredit.training import Plan, run_chunk, start_members, states_like, train
 from paircredit.training.loop import chunk_program
-from paircredit.training.sharding import Placement
+from paircredit.training.members import Placement
 
 DAG, PLAN, MEMBERS = DagConfig(depth=4).build(), Plan(updates=10), 8
 module = sys.modules["paircredit.training.train"]
@@ -76,7 +76,7 @@ jax.config.update("jax_enable_x64", True)
 from paircredit.envs import make_environment
 from paircredit.methods import make_method, replace_dotted
 from paircredit.training import Plan, run_chunk, start_members, train
-from paircredit.training.sharding import Placement
+from paircredit.training.members import Placement
 
 TINY = {"network.trunk": (8, 8), "network.picture_width": 8, "network.filters": (4, 4), "network.pair_width": 8}
 MEMBERS, PLAN = 8, Plan(updates=2)

@@ -48,7 +48,6 @@ class TrainOptions:
 
 
 def run(words: list[str]) -> int:
-    """The command."""
     from paircredit.envs import environment_config
     from paircredit.experiments.spec import TrainingSpec
     from paircredit.methods import make_method, preset_environment, preset_training
@@ -91,7 +90,7 @@ def run(words: list[str]) -> int:
     if options.weights is not None and not options.weights.exists():
         raise PaircreditError(f"There is no file or folder {options.weights} to take pair weights from.")
     env = options.env.build()
-    refuse_another_game(env_name, getattr(options.env, "game", None), f"paircredit train {{}} {method_name}")
+    refuse_another_game(env_name, vars(options.env).get("game"), f"paircredit train {{}} {method_name}")
     batches = 1 if options.protocol == "online" else options.inner_updates + 1
     per_update = options.method.inner.episodes * batches * env.spec.horizon * env.spec.frames_per_step
     told = environment_name(env_name, dataclasses.asdict(options.env))
@@ -112,7 +111,12 @@ def run(words: list[str]) -> int:
         learn_weights=not options.freeze_weights,
         tags={"role": "train"},
     )
-    return _run_training(spec, out)
+    from paircredit.console import ProgressBars
+    from paircredit.experiments.reproduce import run_one
+
+    with resumable(out), ProgressBars(f"{spec.method} on {spec.env}", 1) as bars:
+        run_one(spec, out.parent, bars)
+    return say_return(spec, out)
 
 
 def as_options(group: Any) -> Any:
@@ -148,15 +152,6 @@ def _changes(options: Any, usual: Any, prefix: str = "") -> dict[str, Any]:
     return changed
 
 
-def _run_training(spec: Any, out: Path) -> int:
-    from paircredit.console import ProgressBars
-    from paircredit.experiments.reproduce import run_one
-
-    with resumable(out), ProgressBars(f"{spec.method} on {spec.env}", 1) as bars:
-        run_one(spec, out.parent, bars)
-    return say_return(spec, out)
-
-
 @contextlib.contextmanager
 def resumable(folder: Path) -> Iterator[None]:
     """Whoever interrupts is told how to go on."""
@@ -181,13 +176,13 @@ def say_return(spec: Any, out: Path) -> int:
         means = np.array([value for row, value in returns if row.items() >= variant.all_labels.items()])
         whose = "".join(f", {name} {value}" for name, value in variant.all_labels.items())
         if len(means) == 0:
-            print(f"Return over the last tenth{whose}: not known, no episode has ended")
-            continue
-        if len(means) == 1:  # of which nobody can say how far others would lie from it
-            print(f"Return over the last tenth{whose}, one seed: {means[0]:{_form(means)}}")
-            continue
-        interval = mean_interval(means).text(_form(means))
-        print(f"Return over the last tenth{whose}, mean over {len(means)} seeds with 95 % interval: {interval}")
+            said = ": not known, no episode has ended"
+        elif len(means) == 1:  # of which nobody can say how far others would lie from it
+            said = f", one seed: {means[0]:{_form(means)}}"
+        else:
+            interval = mean_interval(means).text(_form(means))
+            said = f", mean over {len(means)} seeds with 95 % interval: {interval}"
+        print(f"Return over the last tenth{whose}{said}")
     print(f"The run is in {out}")
     return 0
 
@@ -201,11 +196,10 @@ def _form(numbers: np.ndarray) -> str:
 def _value_of(flag: str, words: list[str]) -> str | None:
     """The last value of a flag, before anything is parsed."""
     found = None
-    for index, word in enumerate(words):
-        if word.startswith(flag + "="):
-            found = word.removeprefix(flag + "=")
-        if word == flag and index + 1 < len(words):
-            found = words[index + 1]
+    for word, following in zip(words, [*words[1:], None], strict=False):
+        name, equals, value = word.partition("=")
+        if name == flag:
+            found = value if equals else following
     return found
 
 
@@ -213,28 +207,23 @@ def _shorten(words: list[str], method: Any) -> list[str]:
     """Let --method.learning-rate stand for --method.inner.learning-rate, and so on for the inner loop."""
     from paircredit.settings import fields_of
 
-    own, inner = fields_of(method).keys(), fields_of(method.inner).keys()
+    inner = fields_of(method.inner).keys() - fields_of(method).keys()
     result = []
     for word in words:
-        prefix, _, rest = word.partition("--method.")
-        name = rest.split("=")[0].replace("-", "_")
-        negated = name.removeprefix("no_")
-        short = not prefix and word.startswith("--method.") and {name, negated} & inner and name not in own
-        result.append("--method.inner." + rest if short else word)
+        name = word.removeprefix("--method.").split("=")[0].replace("-", "_").removeprefix("no_")
+        short = word.startswith("--method.") and name in inner
+        result.append(word.replace("--method.", "--method.inner.", 1) if short else word)
     return result
 
 
 def refuse_another_game(env: str, game: object, command: str) -> None:
-    """Refuse a game that has a name of its own; one that only the emulator knows can be named as a setting.
+    """Refuse an environment's setting `game` where the game has an environment of its own.
 
-    Args:
-        env: the name that was typed.
-        game: what the environment's setting `game` is to be; None where there is none.
-        command: that would be right, with {} in the place of the environment's name.
+    The sentence names the command that would be right, which has {} in the place of the environment's name.
     """
     from paircredit.envs import environment_config, environments
 
-    own = getattr(environment_config(env), "game", None)
+    own = vars(environment_config(env)).get("game")
     right = f"{env.split('/')[0]}/{game}"
     if own is not None and game not in (None, own) and right in environments():
         raise PaircreditError(f"The game is a part of the name: {command.format(right)}.")

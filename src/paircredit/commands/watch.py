@@ -38,7 +38,6 @@ class WatchOptions:
 
 
 def run(words: Sequence[str]) -> int:
-    """The command."""
     options = parse_options(WatchOptions, words, "paircredit watch")
     folder = Path(options.what)
     scripted = options.what == TASK and not folder.exists()

@@ -11,7 +11,7 @@ import jax
 
 from paircredit.envs.protocol import Environment, Pixels, Vector
 from paircredit.errors import NotEnoughMemoryError
-from paircredit.training.sharding import shares
+from paircredit.training.members import shares
 
 _SIGNS = ("RESOURCE_EXHAUSTED", "Out of memory")
 """What XLA calls it; within a program on a CPU it is an internal error."""

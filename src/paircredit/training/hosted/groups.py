@@ -12,8 +12,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import math
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import partial
@@ -27,38 +29,14 @@ from jaxtyping import Array, Key
 from paircredit.envs.hosted import HostedEnvironment, Pool, PoolInGraph
 from paircredit.envs.turns import Turns, pools_at_a_time
 from paircredit.errors import PaircreditError
-from paircredit.training.hosted.pace import Pace
 from paircredit.training.hosted.programs import Programs
 from paircredit.training.loop import LoopState, Plan, Summary
 from paircredit.training.rollout import Actors, Recorded, recorded
 from paircredit.types import PyTree, Trajectory
 
 LEAD = 0.5
-"""Of a segment: so far a group may be ahead of the slowest one; a whole one where rollouts are compiled."""
-
-
-@dataclasses.dataclass
-class Waiting:
-    """Where the time of a group went, in seconds.
-
-    Attributes:
-        emulators: waiting for steps of the pool, and for its turn; within a compiled rollout nobody can tell, and it
-            stays 0.
-        device: waiting for actions, and with them for whatever the device had to do before.
-        acting: handing over the programs of steps.
-        learning: handing over all other programs.
-        others: waiting for groups that are after.
-        all: of all chunks, from beginning to end.
-        working: of all that, how long the thread had a core.
-    """
-
-    emulators: float = 0.0
-    device: float = 0.0
-    acting: float = 0.0
-    learning: float = 0.0
-    others: float = 0.0
-    all: float = 0.0
-    working: float = 0.0
+"""The part of a segment that a group may be ahead of the slowest; where rollouts are compiled it is a whole segment."""
+SECONDS_BETWEEN_LOOKS = 0.05
 
 
 class HostedMembers:
@@ -69,16 +47,7 @@ class HostedMembers:
     """
 
     def __init__(self, methods: Sequence[Any], env: HostedEnvironment, plan: Plan) -> None:
-        """Nothing is opened yet.
-
-        Args:
-            methods: one per member, of the same structure.
-            env: that of all members.
-            plan: what is going to be done.
-
-        Raises:
-            PaircreditError: the plan cannot be carried out on the host.
-        """
+        """Members of methods of the same structure on one environment; pools are opened when they start."""
         if plan.protocol != "online":
             raise PaircreditError(f"On {env.spec.name} only the online protocol can be used.")
         self._stopped, devices = threading.Event(), jax.local_devices()
@@ -178,7 +147,10 @@ class Group:
         members: how many.
         device: where they compute.
         pool: their emulators, once they are there.
-        waiting: where their time went.
+        seconds: where their time went: waiting for `emulators` (steps of the pool, and its turn; within a compiled
+            rollout nobody can tell), for the `device` (actions, and what it had to do before them) and for `others`
+            (groups that are after); handing over the programs of steps (`acting`) and all others (`learning`). `all` is
+            that of all chunks, and `working` how much of it the thread had a core.
     """
 
     def __init__(
@@ -193,7 +165,7 @@ class Group:
         self.env, self.programs, self.gone, self.turns = env, programs, gone, turns
         self.members, self.device = members, device
         self.pool: Pool | None = None
-        self.waiting = Waiting()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self._in_flight: PyTree = ()
 
     def start(self, methods: PyTree, keys: Key[Array, " m"], weights: PyTree) -> LoopState:
@@ -229,8 +201,8 @@ class Group:
         # On the host: a program that stacks would be compiled for every number of updates.
         found = {name: np.stack([np.asarray(one[name]) for one in summaries], axis=1) for name in summaries[0]}
         self.wait()
-        self.waiting.all += time.perf_counter() - began
-        self.waiting.working += time.thread_time() - worked
+        self.seconds["all"] += time.perf_counter() - began
+        self.seconds["working"] += time.thread_time() - worked
         return state, jax.tree.map(jnp.asarray, found)
 
     def close(self) -> None:
@@ -292,14 +264,49 @@ class Group:
 
     @contextlib.contextmanager
     def _counted(self, what: str) -> Iterator[None]:
-        """Add what is done here to that number of `waiting`."""
+        """Add the time of what is done here to `seconds`."""
         began = time.perf_counter()
         yield
-        setattr(self.waiting, what, getattr(self.waiting, what) + time.perf_counter() - began)
+        self.seconds[what] += time.perf_counter() - began
 
     def by_member(self, raw: PyTree) -> PyTree:
         """What a pool says, with an axis for members and one for the actors of each."""
         return jax.tree.map(lambda x: x.reshape(self.members, -1, *x.shape[1:]), raw)
+
+
+class Pace:
+    """How far groups are: one that is too far ahead waits, so that all come to the end of a chunk at the same time.
+
+    Emulators of several pools share the cores as it happens. Left alone, one group may be done with a chunk when
+    another has a third of it before it, and then too few emulators run to keep all cores busy.
+    """
+
+    def __init__(self, groups: int, lead: float) -> None:
+        """Groups that may be `lead` steps ahead of the slowest: enough that some can learn while others act."""
+        self._steps, self._lead = [0.0] * groups, lead
+        self._changed = threading.Condition()
+
+    def begin(self) -> None:
+        """All are abreast again."""
+        self._steps = [0.0] * len(self._steps)
+
+    def forward(self, group: int, steps: int, go_on: Callable[[], None]) -> None:
+        """A group has gone this many steps; wait, if it is too far ahead.
+
+        `go_on` is called while waiting, and raises where there is nothing to wait for any more.
+        """
+        with self._changed:
+            self._steps[group] += steps
+            self._changed.notify_all()
+            while self._steps[group] > min(self._steps) + self._lead:
+                self._changed.wait(SECONDS_BETWEEN_LOOKS)
+                go_on()
+
+    def leave(self, group: int) -> None:
+        """A group is done, or has failed: nobody waits for it any more."""
+        with self._changed:
+            self._steps[group] = math.inf
+            self._changed.notify_all()
 
 
 def group_sizes(members: int, groups: int) -> list[int]:

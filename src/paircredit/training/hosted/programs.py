@@ -48,8 +48,8 @@ class Programs:
         self._lock = threading.Lock()
 
     def taken_apart(self, methods: PyTree, learner: PyTree) -> list[Array]:
-        """Both as a list, which programs of steps take: with every call of theirs it would cost more than the call."""
-        leaves, self._structure = jax.tree.flatten((methods, learner))  # which is the same in all groups
+        """The leaves of both, for the programs of steps: a tree that is taken apart anew costs more than a step."""
+        leaves, self._structure = jax.tree.flatten((methods, learner))  # the structure is the same in all groups
         return leaves
 
     def rollout_of(self, pool: PoolInGraph) -> Any:
