@@ -17,7 +17,7 @@ from paircredit.experiments import TrainingSpec, training_run
 from paircredit.experiments.progress import Silent
 from paircredit.experiments.training_run import run_training
 from paircredit.methods import A2CRR, ActorCritic, InnerLoop, Learner, ReturnPrediction, make_method, replace_dotted
-from paircredit.methods.replay import Episodes, Replay
+from paircredit.methods.replay import EpisodeBuffer, Episodes
 from paircredit.networks import NetworkSpec
 from paircredit.runs import read_run
 from paircredit.training import (
@@ -220,7 +220,7 @@ class TestPrediction:
             trained, quality = improve(trained)
             qualities.append(float(quality))
         final, _ = SMALL.loss(trained.parameters, episodes, episodes.returns)
-        assert trained.state.replay.stored == 40 * 6 and trained.state.optimiser.steps == 40 * 3
+        assert trained.state.buffer.stored == 40 * 6 and trained.state.optimiser.steps == 40 * 3
         assert final < 0.05 * first
         assert qualities[0] < 0.3 and qualities[-1] > 0.5
 
@@ -236,7 +236,7 @@ class TestPrediction:
         prediction = dataclasses.replace(SMALL, warm_up=12)
         once, quality = prediction.improve(learner.own.predictor, trajectory, jnp.asarray(2.0))
         assert same(once.parameters, learner.own.predictor.parameters)
-        assert once.state.replay.stored == 6 and quality == 0
+        assert once.state.buffer.stored == 6 and quality == 0
         assert once.state.optimiser.steps == 0
         twice, _ = prediction.improve(once, trajectory, jnp.asarray(2.0))
         assert not same(twice.parameters, once.parameters)
@@ -394,7 +394,7 @@ class TestKeyToDoor:
         pairs = zip(jax.tree.leaves(before), jax.tree.leaves(predictor.parameters), strict=True)
         moved = np.max([np.abs(a - b).reshape(2, -1).max(axis=1) for a, b in pairs], axis=0)
         assert moved[0] == 0 and 1e-2 < moved[1] < 1, "each by its own learning rate"
-        replay: Replay = predictor.state.replay
+        replay: EpisodeBuffer = predictor.state.buffer
         assert (np.asarray(replay.stored) == 9).all()
         pixels = np.asarray(replay.episodes.observations.pixels)
         assert pixels.dtype == np.uint8 and pixels.shape == (2, 7, 14, 7, 11, 3) and pixels.any(axis=(2, 3, 4, 5)).all()

@@ -17,7 +17,6 @@ from paircredit.settings import values_of
 from paircredit.training import (
     Plan,
     check_method,
-    learns_weights,
     member_keys,
     run_chunk,
     stack_members,
@@ -77,7 +76,7 @@ class TestInTheSharedLoop:
             assert np.isfinite(leaf).all()
         moved = self.distances(before.policy.parameters, after.policy.parameters)
         assert 0 < moved[0] <= LONGEST * 1e-3 < moved[1] <= LONGEST * 3e-2, "each by its own learning rate"
-        if learns_weights(methods[0]):
+        if methods[0].learns_weights:
             assert isinstance(after.weights.parameters, PairNetwork)
             moved = self.distances(before.weights.parameters, after.weights.parameters)
             assert 0 < moved[0] <= LONGEST * 1e-3 < moved[1] <= LONGEST * 3e-2

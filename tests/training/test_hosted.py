@@ -170,16 +170,16 @@ def test_sequences_of_a2c_rr_do_not_go_on_in_the_episodes_after_a_stop():
     methods = [replace_dotted(method, settings, "a2c-rr")] * MEMBERS
 
     def recordings(state):
-        return jax.device_get(state.learner.own.predictor.state.recordings)
+        return jax.device_get(state.learner.own.predictor.state.buffer)
 
     first = train(methods, [env] * MEMBERS, range(MEMBERS), Plan(updates=1), 3)
-    assert (recordings(first).running == 21).all() and not recordings(first).books.stored.any()
+    assert (recordings(first).running == 21).all() and not recordings(first).slots.stored.any()
     whole = train(methods, [env] * MEMBERS, range(MEMBERS), Plan(updates=1), 5)
     assert (recordings(whole).running == 35).all()
     later = train(methods, [env] * MEMBERS, range(MEMBERS), Plan(updates=1), 5, go_on=(3, first))
     # The segment before the stop was not learned from yet; then its sequence is stored, and another has six steps.
     assert (recordings(later).running == 6).all()
-    assert (recordings(later).books.stored == 3).all() and (recordings(later).books.lengths[:, :3] == 28).all()
+    assert (recordings(later).slots.stored == 3).all() and (recordings(later).slots.lengths[:, :3] == 28).all()
 
 
 def test_a_broken_emulator_stops_everybody_and_closes_all():

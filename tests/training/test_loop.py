@@ -13,7 +13,7 @@ from paircredit.envs import DagConfig
 from paircredit.metagradient import apply_updates, check_metagradient, explicit_one_step
 from paircredit.methods import ActorCritic, InnerLoop, MetaPWR, MetaPWTD, OuterLoop, make_method
 from paircredit.networks import MemorySpec
-from paircredit.training import Plan, collect_episodes, learns_weights, run_chunk, stack_members, start, start_members
+from paircredit.training import Plan, collect_episodes, run_chunk, stack_members, start, start_members
 from paircredit.training.loop import mean_return, reset_iteration
 from paircredit.training.members import member_keys
 from paircredit.types import Trajectory
@@ -38,8 +38,8 @@ def assert_close(one, other, tolerance=1e-5):
 
 
 def test_who_learns_weights():
-    assert learns_weights(make_method("meta-pwr")) and learns_weights(make_method("meta-pwtd"))
-    assert not learns_weights(make_method("a2c")) and not learns_weights(make_method("h-pwr"))
+    assert make_method("meta-pwr").learns_weights and make_method("meta-pwtd").learns_weights
+    assert not make_method("a2c").learns_weights and not make_method("h-pwr").learns_weights
 
 
 def test_mean_return_is_the_mean_over_episodes_whatever_their_length():

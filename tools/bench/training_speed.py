@@ -25,7 +25,7 @@ from paircredit.methods import (
     replace_dotted,
 )
 from paircredit.methods.a2c_rr import Redistribution
-from paircredit.training.loop import Plan, chunk, learns_weights, start_members
+from paircredit.training.loop import Plan, chunk, start_members
 from paircredit.training.members import member_keys, stack_members
 from paircredit.training.memory import enough_memory, refuse_too_large
 from paircredit.training.rollout import collect
@@ -244,7 +244,7 @@ def _parts(stacked: Any, envs: Any, state: Any, method: Any) -> Iterator[tuple[s
             (stacked, values, trajectory),
         )
     learn = jax.vmap(lambda m, s, t: m.learn(s, t))
-    if not learns_weights(method):
+    if not method.learns_weights:
         yield "update alone", learn, (stacked, learner, trajectory)
         return
     _, kept = jax.jit(learn)(stacked, learner, trajectory)

@@ -11,8 +11,12 @@ from paircredit.estimators.redistribution import (
     redistribute_stream,
 )
 from paircredit.estimators.returns import discounted_returns, lambda_advantages, standardise, td_errors
-from paircredit.estimators.synthetic import associated_rewards, synthetic_rewards
-from paircredit.estimators.transport import recency_window, transported_values
+from paircredit.estimators.transport import (
+    associated_rewards,
+    recency_window,
+    synthetic_rewards,
+    transported_values,
+)
 
 __all__ = [
     "SequenceMarks",

@@ -27,7 +27,7 @@ from paircredit.runs.checkpoint import SECONDS_BETWEEN, Schedule
 from paircredit.runs.folder import RunWriter, rounded
 from paircredit.runs.trees import tree_sum
 from paircredit.settings import fields_of, values_of, with_values
-from paircredit.training import Chunk, LoopState, Plan, even_chunks, learns_weights, stack_members, states_like, train
+from paircredit.training import Chunk, LoopState, Plan, even_chunks, stack_members, states_like, train
 from paircredit.training.members import refuse_seeds
 from paircredit.training.memory import enough_memory, refuse_too_large
 from paircredit.training.train import refuse_segments
@@ -207,13 +207,13 @@ def _members_of_variant(spec: TrainingSpec, variant: Resolved, folder: Path) -> 
         if takes_table:  # as data, so that handcrafted and learned tables share a compiled program
             method = with_values(method, table=handcrafted_weights(env).matrix())
         return [Member(seed, env, method, None, labels) for seed in seeds]
-    if not takes_table and not learns_weights(method):
+    if not takes_table and not method.learns_weights:
         raise PaircreditError(f"{spec.method} has no pair weights, so it cannot use those in {spec.weights_from}.")
     source = folder / spec.weights_from
     source = source if source.exists() else Path(spec.weights_from)
     if not source.exists():
         raise PaircreditError(f"There is no file or folder {source} to take pair weights from.")
-    if learns_weights(method) and not _has_table(method, env):
+    if method.learns_weights and not _has_table(method, env):
         raise PaircreditError(
             f"{spec.method} has no table of pair weights on {spec.env} that the one in {spec.weights_from} could start."
         )
@@ -233,7 +233,7 @@ def _has_table(method: Any, env: Any) -> bool:
 
 
 def _start_weights(members: list[Member], method: Method, spec: TrainingSpec) -> Any:
-    if members[0].table is None or not learns_weights(method):
+    if members[0].table is None or not method.learns_weights:
         return None
     tables = jnp.stack([jnp.asarray(member.table, dtype=float) for member in members])
     if not spec.learn_weights:

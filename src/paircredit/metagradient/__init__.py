@@ -1,7 +1,6 @@
 """Metagradients: how a change of the weights would have changed what the policy learned."""
 
 from paircredit.metagradient.checks import GradientCheck, check_metagradient
-from paircredit.metagradient.one_step import OneStep, autodiff_one_step, explicit_one_step
 from paircredit.metagradient.optimisers import (
     Differentiate,
     Optimiser,
@@ -12,7 +11,15 @@ from paircredit.metagradient.optimisers import (
     rmsprop,
     sgd,
 )
-from paircredit.metagradient.problem import MetaProblem, Tape, unrolled_metagradient, unrolled_objective
+from paircredit.metagradient.problem import (
+    MetaProblem,
+    OneStep,
+    Tape,
+    autodiff_one_step,
+    explicit_one_step,
+    unrolled_metagradient,
+    unrolled_objective,
+)
 
 __all__ = [
     "Differentiate",

@@ -1,13 +1,10 @@
 """Methods: one actor-critic, and a credit rule per section of the paper, a file each; TVT is an agent of its own."""
 
-from paircredit.methods.a2c import A2C
 from paircredit.methods.a2c_rr import A2CRR
 from paircredit.methods.agent import ActorCritic, Kept, Learner, meta_learn
-from paircredit.methods.hpwr import HPWR
+from paircredit.methods.lambda_returns import A2C, MetaLambda
 from paircredit.methods.loops import InnerLoop, OuterData, OuterLoop, Trained
-from paircredit.methods.meta_lambda import MetaLambda
-from paircredit.methods.meta_pwr import MetaPWR
-from paircredit.methods.meta_pwtd import MetaPWTD
+from paircredit.methods.pairwise import HPWR, MetaPWR, MetaPWTD
 from paircredit.methods.presets import preset_environment, preset_training, presets
 from paircredit.methods.protocol import MetaMethod, Method
 from paircredit.methods.registry import make_method, method_name, methods, register_method

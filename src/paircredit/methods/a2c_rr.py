@@ -17,7 +17,7 @@ from paircredit.estimators.redistribution import STREAM_COMPENSATIONS, Compensat
 from paircredit.methods.loops import Trained, over_steps
 from paircredit.methods.return_prediction import ReturnPrediction
 from paircredit.methods.rule import Credit, Experience, Needs, lambda_credit
-from paircredit.methods.stream_prediction import read, see, start_stream
+from paircredit.methods.stream_prediction import learn_from_segment, redistribute_segment, start_stream
 from paircredit.networks import value_for
 from paircredit.settings import setting
 from paircredit.types import Trajectory
@@ -142,8 +142,10 @@ class A2CRR(eqx.Module):
         """What the predictor makes of the rewards of a batch, or of the next segment of the actors that it reads."""
         if trajectory.episode is not None:
             predictor, state = own.predictor.parameters, own.predictor.state
-            marks = state.recordings.marks(trajectory)
-            return read(self.prediction, predictor, state.places, trajectory, marks, own.largest, self.compensation)[0]
+            marks = state.buffer.marks(trajectory)
+            return redistribute_segment(
+                self.prediction, predictor, state.reader, trajectory, marks, own.largest, self.compensation
+            )[0]
         predictions = self.prediction.predictions(own.predictor.parameters, trajectory, own.largest)
         return jax.vmap(lambda g, r, v: redistribute(g, r, v, self.compensation))(
             predictions, trajectory.rewards, trajectory.valid
@@ -152,9 +154,10 @@ class A2CRR(eqx.Module):
     def _predict(self, own: Redistribution, trajectory: Trajectory) -> tuple[Redistribution, Float[Array, "B T"]]:
         """With a predictor that has learned, and the redistributed rewards of the batch."""
         if trajectory.episode is not None:
-            seen = see(self.prediction, own.predictor, trajectory, own.largest, own.quality, self.compensation)
-            after = dataclasses.replace(own, predictor=seen.predictor, largest=seen.largest, quality=seen.quality)
-            return after, seen.redistributed
+            predictor, largest, quality, rewards = learn_from_segment(
+                self.prediction, own.predictor, trajectory, own.largest, own.quality, self.compensation
+            )
+            return dataclasses.replace(own, predictor=predictor, largest=largest, quality=quality), rewards
         returns = jnp.sum(jnp.where(trajectory.valid, trajectory.rewards, 0.0), axis=1)
         largest = jnp.maximum(own.largest, jnp.max(jnp.abs(returns)))
         predictor, quality = self.prediction.improve(own.predictor, trajectory, largest)

@@ -17,7 +17,7 @@ from paircredit.envs.protocol import Environment
 from paircredit.errors import PaircreditError
 from paircredit.estimators.shapes import expect_shape
 from paircredit.metagradient import MetaProblem, explicit_one_step
-from paircredit.methods.loops import InnerLoop, OuterData, OuterLoop, Trained, over_steps
+from paircredit.methods.loops import InnerLoop, OuterData, OuterLoop, Trained, over_steps, part
 from paircredit.methods.protocol import MetaMethod
 from paircredit.methods.rule import Credit, CreditRule, Experience, LearningRule
 from paircredit.networks import (
@@ -29,7 +29,6 @@ from paircredit.networks import (
     value_for,
     values_and_features,
 )
-from paircredit.parts import part
 from paircredit.settings import setting
 from paircredit.types import PyTree, Trajectory
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Literal
 
 import equinox as eqx
@@ -13,11 +14,18 @@ from jaxtyping import Array, Bool, Float
 from paircredit.errors import unknown_name
 from paircredit.estimators import discounted_returns, lambda_advantages, standardise
 from paircredit.metagradient.optimisers import Differentiate, Optimiser, adam, apply_updates, rmsprop, sgd
-from paircredit.parts import part
 from paircredit.settings import setting
 from paircredit.types import PyTree, Trajectory
 
 ILLEGAL_LOGIT = -1e9
+SCOPE = "part:"
+"""Begins the names of parts of an update, so that profiles find them among other names."""
+
+
+def part(name: str) -> AbstractContextManager[None]:
+    """What is traced within belongs to this part of an update; parts may lie within parts."""
+    scope: AbstractContextManager[None] = jax.named_scope(SCOPE + name)
+    return scope
 
 
 def over_steps(function: Callable, observations: PyTree) -> Array:

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import Environment
 from paircredit.estimators import lambda_advantages, td_errors
-from paircredit.parts import part
+from paircredit.methods.loops import part
 from paircredit.types import PyTree, Trajectory
 from paircredit.weights import PairInputs, PairWeights, trace_weights
 

@@ -37,8 +37,8 @@ class TVTCarry(NamedTuple):
     reward: Float[Array, ""]
 
 
-class Replay(NamedTuple):
-    """A batch thought through again: the inputs that were told, thoughts, logits and values of all T+1 observations."""
+class Unroll(NamedTuple):
+    """The networks on a batch: their further inputs, thoughts, logits and values of all T+1 observations."""
 
     actions: Int[Array, "B T_plus_1"]
     rewards: Float[Array, "B T_plus_1"]
@@ -121,57 +121,57 @@ class TVT(eqx.Module):
 
     def loss(self, network: ReconstructiveMemory, trajectory: Trajectory) -> Float[Array, ""]:
         """Policy gradient, value, entropy, reconstruction and read strengths (TVT, published code)."""
-        replay, valid = self.replay(network, trajectory), trajectory.valid
-        credit = self._credit(replay, trajectory)
-        logits, values = clip_gradient(replay.logits, self.clip), clip_gradient(replay.values, self.clip)
+        unroll, valid = self.unroll(network, trajectory), trajectory.valid
+        credit = self._credit(unroll, trajectory)
+        logits, values = clip_gradient(unroll.logits, self.clip), clip_gradient(unroll.values, self.clip)
         acting = policy_loss(
             logits[:, :-1], trajectory, self.inner.prepare(credit.advantages, trajectory), self.inner.entropy_cost
         )
         value_error = value_loss(values[:, :-1], credit.regular_return, valid)
         reconstruction = reconstruction_loss(
             network,
-            replay.thoughts.code[:, :-1],
+            unroll.thoughts.code[:, :-1],
             jax.tree.map(lambda x: x[:, :-1], trajectory.observations),
-            replay.actions[:, :-1],
-            replay.rewards[:, :-1],
+            unroll.actions[:, :-1],
+            unroll.rewards[:, :-1],
             valid,
             self.picture_cost,
         )
-        reading = read_strength_loss(replay.thoughts.read.strengths[:, :-1], self.read_floor, valid)
+        reading = read_strength_loss(unroll.thoughts.read.strengths[:, :-1], self.read_floor, valid)
         return acting + self.value_cost * value_error + reconstruction + self.read_cost * reading
 
     def credit(self, learner: TVTLearner, trajectory: Trajectory) -> Credit:
         """What the actions are credited with: TD errors of rewards with transported value, weighed by (γλ)^(k−t)."""
-        return self._credit(self.replay(learner.policy.parameters, trajectory), trajectory)
+        return self._credit(self.unroll(learner.policy.parameters, trajectory), trajectory)
 
-    def replay(self, network: ReconstructiveMemory, trajectory: Trajectory) -> Replay:
-        """A batch again, as it was acted: with the same parameters the same logits."""
+    def unroll(self, network: ReconstructiveMemory, trajectory: Trajectory) -> Unroll:
+        """The networks on a batch: with the parameters that acted, the logits that they acted by."""
         actions = jnp.where(trajectory.valid, trajectory.actions, 0).astype(jnp.int32)
         rewards = jnp.where(trajectory.valid, trajectory.rewards, 0.0)
         actions, rewards = (jnp.pad(x, ((0, 0), (1, 0))) for x in (actions, rewards))
         thoughts = jax.vmap(network.replay)(trajectory.observations, actions, rewards)
         logits = over_steps(network.action_logits, thoughts)
         values = jax.vmap(jax.vmap(network.state_value))(thoughts.code, logits)
-        return Replay(actions, rewards, thoughts, logits, values)
+        return Unroll(actions, rewards, thoughts, logits, values)
 
-    def bonus(self, replay: Replay, trajectory: Trajectory) -> Float[Array, "B T"]:
+    def bonus(self, unroll: Unroll, trajectory: Trajectory) -> Float[Array, "B T"]:
         """The value that is transported to every step of a batch."""
         window = recency_window(self.inner.discount)
 
         def of_episode(weights: Array, strengths: Array, values: Array, valid: Array) -> Array:
             return transported_values(weights, strengths, values, window, self.threshold, self.alpha, valid)
 
-        read = replay.thoughts.read
+        read = unroll.thoughts.read
         return jax.vmap(of_episode)(
-            read.weights[:, :-1], read.strengths[:, :-1], replay.values[:, :-1], trajectory.valid
+            read.weights[:, :-1], read.strengths[:, :-1], unroll.values[:, :-1], trajectory.valid
         )
 
-    def _credit(self, replay: Replay, trajectory: Trajectory) -> Credit:
+    def _credit(self, unroll: Unroll, trajectory: Trajectory) -> Credit:
         """Of rewards with transported value; no gradient goes in."""
-        replay = jax.lax.stop_gradient(replay)
-        rewards = jnp.where(trajectory.valid, trajectory.rewards, 0.0) + self.bonus(replay, trajectory)
+        unroll = jax.lax.stop_gradient(unroll)
+        rewards = jnp.where(trajectory.valid, trajectory.rewards, 0.0) + self.bonus(unroll, trajectory)
         credit: Credit = jax.vmap(partial(lambda_credit, lambda_=self.lambda_))(
-            dataclasses.replace(trajectory, rewards=rewards), replay.values, self.inner.discounts(trajectory)
+            dataclasses.replace(trajectory, rewards=rewards), unroll.values, self.inner.discounts(trajectory)
         )
         return credit
 

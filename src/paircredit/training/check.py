@@ -15,7 +15,7 @@ from paircredit.metagradient.optimisers import apply_updates
 from paircredit.metagradient.problem import Tape
 from paircredit.methods.loops import Trained
 from paircredit.methods.registry import method_name
-from paircredit.training.loop import inner_updates, learns_weights
+from paircredit.training.loop import inner_updates
 from paircredit.types import PyTree
 
 SAME = 1e-7
@@ -45,7 +45,7 @@ def check_method(
     Raises:
         PaircreditError: the method has no weights, or `learn` moves the policy otherwise than `problem` says.
     """
-    if not learns_weights(method):
+    if not method.learns_weights:
         raise PaircreditError(f"{method_name(method)} has no weights to learn, so it has no metagradient to check.")
     init_key, batch_key, direction_key = jax.random.split(jax.random.key(0) if key is None else key, 3)
     learner = method.init(init_key, env)

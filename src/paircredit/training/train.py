@@ -59,14 +59,11 @@ def train(
         envs: one per member, of the same structure.
         seeds: one per member.
         plan: what a chunk does. Its `updates` should divide the total, or the rest is compiled separately.
-        total_updates: how many iterations in all.
+        total_updates: the number of iterations in all.
         weights: weight functions to start from, stacked over members.
         on_chunk: called after every chunk.
         go_on: updates that were made before and the states after them, to continue an earlier training as if it had
             not stopped; the memory of the states is taken over.
-
-    Returns:
-        The members' final states.
     """
     _refuse_what_cannot_start(methods, envs, seeds, plan, total_updates, weights)
     with _place(methods, envs, plan) as place:
