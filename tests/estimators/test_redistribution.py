@@ -10,12 +10,12 @@ import pytest
 from hypothesis import strategies as st
 
 from paircredit import estimators
-from paircredit.estimators import (
+from paircredit.estimators import redistribute
+from paircredit.estimators.redistribution import (
     mark_sequences,
     mix_advantages,
     prediction_differences,
     prediction_quality,
-    redistribute,
     redistribute_stream,
 )
 from tests.estimators.episodes import LENGTHS, random_episode

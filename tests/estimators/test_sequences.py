@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paircredit.estimators import mark_sequences
+from paircredit.estimators.redistribution import mark_sequences
 
 
 def marked(valid: str, ends: str, length: int = 0, most: int = 4):

@@ -10,7 +10,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from paircredit.envs.bsuite import DOMAINS, SWEEP, domain_sweep
+from paircredit.envs.bsuite.sweep import DOMAINS, SWEEP, domain_sweep
 from paircredit.experiments import reproduce, training_run
 from paircredit.experiments.resolve import variants_of
 from paircredit.experiments.training_run import logged_episodes, row_edges

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import Dag, DagConfig, register_environment
+from paircredit.envs import register_environment
+from paircredit.envs.dag import Dag, DagConfig
 from paircredit.runs import read_run
 
 

@@ -14,8 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paircredit.envs import UmbrellaConfig
-from paircredit.methods import InnerLoop, OuterLoop, ReturnPrediction, Trained, make_method, methods
+from paircredit.envs.umbrella import UmbrellaConfig
+from paircredit.methods import InnerLoop, OuterLoop, Trained, make_method, methods
+from paircredit.methods.return_prediction import ReturnPrediction
 from paircredit.networks import MemorySpec, NetworkSpec, TransformerSpec
 from paircredit.training import collect_episodes
 from paircredit.types import Trajectory

@@ -11,25 +11,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import KeyToDoorConfig, make_environment
+from paircredit.envs import make_environment
+from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.estimators import pairwise_sum
 from paircredit.experiments import TrainingSpec, training_run
 from paircredit.experiments.progress import Silent
 from paircredit.experiments.training_run import run_training
-from paircredit.methods import A2CRR, ActorCritic, InnerLoop, Learner, ReturnPrediction, make_method, replace_dotted
+from paircredit.methods import ActorCritic, InnerLoop, Learner, make_method, replace_dotted
+from paircredit.methods.a2c_rr import A2CRR
 from paircredit.methods.replay import EpisodeBuffer, Episodes
+from paircredit.methods.return_prediction import ReturnPrediction
 from paircredit.networks import NetworkSpec
 from paircredit.runs import read_run
-from paircredit.training import (
-    Plan,
-    collect_episodes,
-    member_keys,
-    memory,
-    run_chunk,
-    stack_members,
-    start_members,
-    train,
-)
+from paircredit.training import Plan, collect_episodes, memory, train
+from paircredit.training.loop import run_chunk, start_members
+from paircredit.training.members import member_keys, stack_members
 from tests.methods.steps import policy_after, same
 from tests.methods.stopping import stopped_and_whole
 from tests.sentences import refused

@@ -14,9 +14,12 @@ from paircredit.envs import make_environment
 from paircredit.envs.segments import InSegments
 from paircredit.estimators import pairwise_sum
 from paircredit.experiments import TrainingSpec, training_run
-from paircredit.methods import ActorCritic, InnerLoop, ReturnPrediction, make_method, replace_dotted
+from paircredit.methods import ActorCritic, InnerLoop, make_method, replace_dotted
+from paircredit.methods.return_prediction import ReturnPrediction
 from paircredit.networks import NetworkSpec
-from paircredit.training import Plan, member_keys, memory, run_chunk, stack_members, start_members, train
+from paircredit.training import Plan, memory, train
+from paircredit.training.loop import run_chunk, start_members
+from paircredit.training.members import member_keys, stack_members
 from paircredit.training.rollout import collect, start_actors
 from tests.methods.steps import same
 from tests.methods.stopping import stopped_and_whole

@@ -9,7 +9,7 @@ import pytest
 
 from paircredit.estimators import lambda_advantages
 from paircredit.methods import InnerLoop, Trained, make_method
-from paircredit.networks import PolicyTable, ValueTable
+from paircredit.networks.state_functions import PolicyTable, ValueTable
 from paircredit.types import Trajectory
 from tests.methods.steps import policy_after
 

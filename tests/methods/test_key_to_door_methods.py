@@ -10,19 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import KeyToDoorConfig
-from paircredit.methods import ActorCritic, InnerLoop, MetaPWR, MetaPWTD, OuterLoop, make_method
+from paircredit.envs.key_to_door import KeyToDoorConfig
+from paircredit.methods import ActorCritic, InnerLoop, OuterLoop, make_method
+from paircredit.methods.pairwise import MetaPWR, MetaPWTD
 from paircredit.networks import NetworkSpec
 from paircredit.settings import values_of
-from paircredit.training import (
-    Plan,
-    check_method,
-    member_keys,
-    run_chunk,
-    stack_members,
-    start_members,
-)
+from paircredit.training import Plan, check_method
 from paircredit.training import loop as loop_module
+from paircredit.training.loop import run_chunk, start_members
+from paircredit.training.members import member_keys, stack_members
 from paircredit.types import PixelObservation
 from paircredit.weights import FixedPairs, PairNetwork, handcrafted_weights
 from tests.sentences import refused

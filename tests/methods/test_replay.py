@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paircredit.envs import KeyToDoorConfig, make_environment
+from paircredit.envs import make_environment
+from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.methods.replay import EpisodeBuffer, Episodes
 from paircredit.types import Trajectory
 

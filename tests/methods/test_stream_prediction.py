@@ -14,8 +14,8 @@ import pytest
 
 from paircredit.envs.protocol import Discrete, EnvSpec, Pixels
 from paircredit.estimators import redistribute
-from paircredit.methods import ReturnPrediction
 from paircredit.methods.replay import Episodes
+from paircredit.methods.return_prediction import ReturnPrediction
 from paircredit.methods.stream_prediction import learn_from_segment, redistribute_segment, start_stream, train_if_due
 from paircredit.networks import NetworkSpec
 from paircredit.networks.layers import Dense

@@ -10,10 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import KeyToDoorConfig, UmbrellaConfig, make_environment
-from paircredit.methods import ActorCritic, InnerLoop, SyntheticReturns, make_method
-from paircredit.methods.synthetic_returns import contribution_loss
-from paircredit.networks import ContributionNetwork, ContributionTable, NetworkSpec, ValueTable
+from paircredit.envs import make_environment
+from paircredit.envs.key_to_door import KeyToDoorConfig
+from paircredit.envs.umbrella import UmbrellaConfig
+from paircredit.methods import ActorCritic, InnerLoop, make_method
+from paircredit.methods.synthetic_returns import SyntheticReturns, contribution_loss
+from paircredit.networks import NetworkSpec
+from paircredit.networks.state_functions import ContributionNetwork, ContributionTable, ValueTable
 from paircredit.settings import with_values
 from paircredit.training import collect_episodes
 from paircredit.types import Trajectory

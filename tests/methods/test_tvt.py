@@ -9,10 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import KeyToDoorConfig, make_environment
+from paircredit.envs import make_environment
+from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.estimators import lambda_advantages, pairwise_sum
-from paircredit.methods import TVT, InnerLoop, make_method, replace_dotted
+from paircredit.methods import InnerLoop, make_method, replace_dotted
 from paircredit.methods.tvt import (
+    TVT,
     clip_gradient,
     policy_loss,
     read_strength_loss,
@@ -20,16 +22,11 @@ from paircredit.methods.tvt import (
     sum_of_episode,
     value_loss,
 )
-from paircredit.networks import MemorySpec, NetworkSpec, ReconstructiveMemory
-from paircredit.training import (
-    Plan,
-    collect_episodes,
-    member_keys,
-    run_chunk,
-    stack_members,
-    start_members,
-    train,
-)
+from paircredit.networks import MemorySpec, NetworkSpec
+from paircredit.networks.reconstructive_memory import ReconstructiveMemory
+from paircredit.training import Plan, collect_episodes, train
+from paircredit.training.loop import run_chunk, start_members
+from paircredit.training.members import member_keys, stack_members
 from paircredit.types import Trajectory
 from tests.sentences import refused
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from paircredit.errors import PaircreditError
-from paircredit.runs import RunWriter, find_runs, read_run, write_file
+from paircredit.runs import RunWriter, find_runs, read_run
+from paircredit.runs.files import write_file
 from paircredit.runs.manifest import manifest_bytes, provenance
 from paircredit.runs.query import query_metrics
 from tests.sentences import refused
@@ -118,7 +119,7 @@ def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
 
 
 def test_pickled_arrays_are_refused(run: Path, tmp_path: Path) -> None:
-    from paircredit.runs import read_arrays
+    from paircredit.runs.read import read_arrays
 
     np.savez(tmp_path / "evil.npz", weights=np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(PaircreditError, match="plain arrays"):

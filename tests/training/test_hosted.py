@@ -13,9 +13,11 @@ import pytest
 from paircredit.envs import make_environment
 from paircredit.envs.segments import InSegments
 from paircredit.methods import make_method, replace_dotted
-from paircredit.training import Plan, member_keys, stack_members, states_like, train
+from paircredit.training import Plan, train
 from paircredit.training.hosted.groups import HostedMembers, group_sizes
 from paircredit.training.loop import LoopState
+from paircredit.training.members import member_keys, stack_members
+from paircredit.training.train import states_like
 from tests.sentences import refused
 from tests.training.theatre import Stage, Theatre
 

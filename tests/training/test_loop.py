@@ -9,13 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import DagConfig
+from paircredit.envs.dag import DagConfig
 from paircredit.metagradient import apply_updates, check_metagradient, explicit_one_step
-from paircredit.methods import ActorCritic, InnerLoop, MetaPWR, MetaPWTD, OuterLoop, make_method
+from paircredit.methods import ActorCritic, InnerLoop, OuterLoop, make_method
+from paircredit.methods.pairwise import MetaPWR, MetaPWTD
 from paircredit.networks import MemorySpec
-from paircredit.training import Plan, collect_episodes, run_chunk, stack_members, start, start_members
-from paircredit.training.loop import mean_return, reset_iteration
-from paircredit.training.members import member_keys
+from paircredit.training import Plan, collect_episodes
+from paircredit.training.loop import mean_return, reset_iteration, run_chunk, start, start_members
+from paircredit.training.members import member_keys, stack_members
 from paircredit.types import Trajectory
 from paircredit.weights import FixedTable, SigmoidTable
 

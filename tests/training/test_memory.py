@@ -7,7 +7,8 @@ from typing import Any
 import jax
 import pytest
 
-from paircredit.envs import DagConfig, make_environment
+from paircredit.envs import make_environment
+from paircredit.envs.dag import DagConfig
 from paircredit.methods import InnerLoop, make_method, replace_dotted
 from paircredit.training import Plan, memory, train
 from tests.sentences import refused

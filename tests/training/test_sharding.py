@@ -14,10 +14,12 @@ PROGRAM = """
 import dataclasses, gc, sys, tempfile
 from pathlib import Path
 import jax, numpy as np
-from paircredit.envs import DagConfig
+from paircredit.envs.dag import DagConfig
 from paircredit.methods import make_method
 from paircredit.runs.checkpoint import Checkpoint, Position, read_checkpoint, write_checkpoint
-from paircredit.training import Plan, run_chunk, start_members, states_like, train
+from paircredit.training import Plan, train
+from paircredit.training.loop import run_chunk, start_members
+from paircredit.training.train import states_like
 from paircredit.training.loop import chunk_program
 from paircredit.training.members import Placement
 
@@ -75,7 +77,8 @@ import jax, numpy as np
 jax.config.update("jax_enable_x64", True)
 from paircredit.envs import make_environment
 from paircredit.methods import make_method, replace_dotted
-from paircredit.training import Plan, run_chunk, start_members, train
+from paircredit.training import Plan, train
+from paircredit.training.loop import run_chunk, start_members
 from paircredit.training.members import Placement
 
 TINY = {"network.trunk": (8, 8), "network.picture_width": 8, "network.filters": (4, 4), "network.pair_width": 8}

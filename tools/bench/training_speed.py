@@ -15,16 +15,10 @@ import jax.numpy as jnp
 
 from paircredit.envs.registry import environment_config, make_environment
 from paircredit.errors import PaircreditError
-from paircredit.methods import (
-    ActorCritic,
-    Learner,
-    Trained,
-    make_method,
-    meta_learn,
-    preset_environment,
-    replace_dotted,
-)
+from paircredit.methods import ActorCritic, Learner, Trained, make_method, replace_dotted
 from paircredit.methods.a2c_rr import Redistribution
+from paircredit.methods.agent import meta_learn
+from paircredit.methods.presets import preset_environment
 from paircredit.training.loop import Plan, chunk, start_members
 from paircredit.training.members import member_keys, stack_members
 from paircredit.training.memory import enough_memory, refuse_too_large

@@ -81,7 +81,8 @@ class ExportOptions:
 def _runs(folder: Path, finished_only: bool, so_far: bool = False) -> list[Any]:
     """The runs of a folder; those that are left out, or count as far as they got, are named."""
     from paircredit.experiments.spec import refuse_misshapen
-    from paircredit.runs import find_runs, run_folders
+    from paircredit.runs import find_runs
+    from paircredit.runs.read import run_folders
 
     if finished_only and so_far:
         raise PaircreditError("--finished leaves out what --so-far would take; say one of them.")
@@ -127,8 +128,7 @@ def claims(words: list[str]) -> int:
 def report(words: list[str]) -> int:
     options = parse_options(ReportOptions, words, "paircredit report")
     from paircredit.report import build_report
-    from paircredit.runs import write_file
-    from paircredit.runs.files import refuse_file
+    from paircredit.runs.files import refuse_file, write_file
 
     refuse_file(options.out)
     runs = _runs(options.folder, options.finished, options.so_far)

@@ -50,7 +50,8 @@ class TrainOptions:
 def run(words: list[str]) -> int:
     from paircredit.envs import environment_config
     from paircredit.experiments.spec import TrainingSpec
-    from paircredit.methods import make_method, preset_environment, preset_training
+    from paircredit.methods import make_method
+    from paircredit.methods.presets import preset_environment, preset_training
     from paircredit.results.names import environment_name
 
     if words[:1] in (["-h"], ["--help"], []) or len(words) < 2 or words[1].startswith("-"):

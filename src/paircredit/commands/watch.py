@@ -45,7 +45,7 @@ def run(words: Sequence[str]) -> int:
     if not scripted and not folder.is_dir():
         raise PaircreditError(f"There is no folder {folder}; give the folder of a finished run, or {TASK}.")
     _check_out(out)
-    from paircredit.runs import write_file
+    from paircredit.runs.files import write_file
     from paircredit.studies.key_to_door.episode import animation, check_speed_and_scale
     from paircredit.training.members import refuse_seeds
 

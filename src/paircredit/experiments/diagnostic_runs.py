@@ -21,8 +21,9 @@ from paircredit.estimators import lambda_advantages, pwr
 from paircredit.experiments.learners import load_weights
 from paircredit.experiments.progress import Progress
 from paircredit.experiments.spec import CreditSpec, UmbrellaVarianceSpec, as_json
-from paircredit.methods import A2C, ActorCritic, InnerLoop, Learner
-from paircredit.networks import PolicyTable
+from paircredit.methods import ActorCritic, InnerLoop, Learner
+from paircredit.methods.lambda_returns import A2C
+from paircredit.networks.state_functions import PolicyTable
 from paircredit.runs.folder import RunWriter, rounded
 from paircredit.training import collect_episodes
 from paircredit.types import Trajectory

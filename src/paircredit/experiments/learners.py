@@ -19,9 +19,10 @@ from paircredit.methods.loops import Trained
 from paircredit.methods.protocol import Method
 from paircredit.runs.files import read_file
 from paircredit.runs.read import Run, read_arrays, read_run
-from paircredit.training import LoopState, stack_members
+from paircredit.training import LoopState
+from paircredit.training.members import stack_members
 from paircredit.types import PyTree, Trajectory
-from paircredit.weights import MatrixWeights
+from paircredit.weights.tables import MatrixWeights
 
 LARGEST_SNAPSHOTS = 2**24
 """Snapshots of the weights are kept over training where all of them together have no more entries than this."""

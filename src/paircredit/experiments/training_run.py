@@ -22,16 +22,17 @@ from paircredit.experiments.progress import Progress
 from paircredit.experiments.resolve import Resolved, resolve, resolve_method
 from paircredit.experiments.spec import TrainingSpec, as_json
 from paircredit.methods.protocol import Method
-from paircredit.networks import PolicyTable, num_states
+from paircredit.networks.state_functions import PolicyTable, num_states
 from paircredit.runs.checkpoint import SECONDS_BETWEEN, Schedule
 from paircredit.runs.folder import RunWriter, rounded
 from paircredit.runs.trees import tree_sum
 from paircredit.settings import fields_of, values_of, with_values
-from paircredit.training import Chunk, LoopState, Plan, even_chunks, stack_members, states_like, train
-from paircredit.training.members import refuse_seeds
+from paircredit.training import Chunk, LoopState, Plan, train
+from paircredit.training.members import refuse_seeds, stack_members
 from paircredit.training.memory import enough_memory, refuse_too_large
-from paircredit.training.train import refuse_segments
-from paircredit.weights import FixedTable, MatrixWeights, SigmoidTable, handcrafted_weights
+from paircredit.training.train import even_chunks, refuse_segments, states_like
+from paircredit.weights import FixedTable, SigmoidTable, handcrafted_weights
+from paircredit.weights.tables import MatrixWeights
 
 LARGEST_CHUNK, LARGEST_CHUNK_OF_PICTURES = 250, 50
 """Updates between two looks at the host: metrics, progress, checkpoints."""

@@ -20,15 +20,8 @@ from paircredit.metagradient import MetaProblem, explicit_one_step
 from paircredit.methods.loops import InnerLoop, OuterData, OuterLoop, Trained, over_steps, part
 from paircredit.methods.protocol import MetaMethod
 from paircredit.methods.rule import Credit, CreditRule, Experience, LearningRule
-from paircredit.networks import (
-    NetworkSpec,
-    ValueTable,
-    num_states,
-    policy_and_value_for,
-    policy_for,
-    value_for,
-    values_and_features,
-)
+from paircredit.networks import NetworkSpec, policy_for, value_for
+from paircredit.networks.state_functions import ValueTable, num_states, policy_and_value_for, values_and_features
 from paircredit.settings import setting
 from paircredit.types import PyTree, Trajectory
 

@@ -12,7 +12,7 @@ from paircredit.envs.protocol import Discrete, Environment
 from paircredit.estimators import pairwise_sum, pwr, pwtd, td_errors
 from paircredit.estimators.shapes import expect_shape
 from paircredit.methods.rule import Credit, Experience, Needs, within_episodes
-from paircredit.networks import num_states
+from paircredit.networks.state_functions import num_states
 from paircredit.settings import setting
 from paircredit.weights import FixedPairs, FixedTable, PairWeights, handcrafted_weights, weights_for
 

@@ -14,8 +14,7 @@ from paircredit.methods.rule import Credit, Experience, Needs
 from paircredit.networks import TransformerSpec
 from paircredit.settings import setting
 from paircredit.types import Trajectory
-from paircredit.weights import ReturnGenerator
-from paircredit.weights.return_generator import Bound
+from paircredit.weights.return_generator import Bound, ReturnGenerator
 
 if TYPE_CHECKING:
     from paircredit.methods.agent import ActorCritic

@@ -17,7 +17,8 @@ from paircredit.envs.protocol import Environment
 from paircredit.estimators import lambda_advantages, td_errors
 from paircredit.methods.loops import part
 from paircredit.types import PyTree, Trajectory
-from paircredit.weights import PairInputs, PairWeights, trace_weights
+from paircredit.weights import PairInputs, PairWeights
+from paircredit.weights.tables import trace_weights
 
 if TYPE_CHECKING:
     from paircredit.methods.agent import ActorCritic, Learner

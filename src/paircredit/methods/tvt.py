@@ -12,11 +12,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from paircredit.envs.protocol import Environment
-from paircredit.estimators import recency_window, transported_values
+from paircredit.estimators import transported_values
+from paircredit.estimators.transport import recency_window
 from paircredit.methods.loops import InnerLoop, Trained, legal_log_probs, over_steps
 from paircredit.methods.rule import Credit, lambda_credit
-from paircredit.networks import MemorySpec, NetworkSpec, ReconstructiveMemory
-from paircredit.networks.reconstructive_memory import PictureDecoder, RecurrentState, Thought
+from paircredit.networks import MemorySpec, NetworkSpec
+from paircredit.networks.reconstructive_memory import PictureDecoder, ReconstructiveMemory, RecurrentState, Thought
 from paircredit.networks.state_functions import refuse_sharing
 from paircredit.settings import setting
 from paircredit.types import PyTree, Trajectory

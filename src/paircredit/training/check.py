@@ -10,7 +10,8 @@ from jaxtyping import Array, Key
 
 from paircredit.envs.protocol import Environment
 from paircredit.errors import PaircreditError
-from paircredit.metagradient import GradientCheck, MetaProblem, check_metagradient, unrolled_objective
+from paircredit.metagradient import MetaProblem, check_metagradient, unrolled_objective
+from paircredit.metagradient.checks import GradientCheck
 from paircredit.metagradient.optimisers import apply_updates
 from paircredit.metagradient.problem import Tape
 from paircredit.methods.loops import Trained

@@ -22,7 +22,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from paircredit.envs.protocol import Environment, Summarises
-from paircredit.metagradient import global_norm, unrolled_metagradient
+from paircredit.metagradient import unrolled_metagradient
+from paircredit.metagradient.optimisers import global_norm
 from paircredit.methods.agent import Learner, meta_learn
 from paircredit.methods.loops import mean_over_valid, part
 from paircredit.methods.protocol import Method

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paircredit.envs import make_environment
-from paircredit.envs.minatar import GAMES
+from paircredit.envs.minatar.config import GAMES
 from paircredit.studies.games.curves import MINATAR
 
 ACTORS, MOST_STEPS = 512, 2_600

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paircredit.envs.bsuite import DOMAINS, bsuite_config
 from paircredit.envs.bsuite.discounting_chain import PAYDAYS, DiscountingChainConfig
+from paircredit.envs.bsuite.sweep import DOMAINS, bsuite_config
 from paircredit.results.curves import Curve, curves
 from paircredit.results.intervals import Interval, bootstrap
 from paircredit.results.names import in_order, runs_of

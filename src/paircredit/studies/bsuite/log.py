@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from paircredit.envs.bsuite import SWEEP, domain_sweep
+from paircredit.envs.bsuite.sweep import SWEEP, domain_sweep
 from paircredit.envs.registry import environment_config
 from paircredit.errors import PaircreditError
 from paircredit.experiments.training_run import logged_episodes
