@@ -79,11 +79,7 @@ def optimal_episode(seed: int) -> Episode:
 
 
 def trained_episode(folder: Path, seed: int) -> Episode:
-    """An episode of the policy that the first member of a finished run has learned, with that method's credit.
-
-    Raises:
-        PaircreditError: the run is unfinished or damaged, of another environment, or keeps no learner.
-    """
+    """An episode of the policy that the first member of a finished run has learned, with that method's credit."""
     import jax
 
     from paircredit.envs.key_to_door import KeyToDoor

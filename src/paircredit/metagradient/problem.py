@@ -129,13 +129,7 @@ def explicit_one_step(
 ) -> OneStep:
     """∇_η J_outer(θ'), by hand: two vector-Jacobian products and one Jacobian-vector product.
 
-    Args:
-        problem: the functions of both loops.
-        eta: meta-parameters.
-        policy: θ_k, before the inner update.
-        optimiser_state: state of the inner optimiser before it.
-        inner: data of the inner update.
-        outer: data of the outer loss, collected with θ' = θ_{k+1}.
+    `policy` is θ_k before the inner update, as is the optimiser's state; `outer` was collected with θ' = θ_{k+1}.
     """
     advantages, to_eta = jax.vjp(lambda e: problem.advantages(e, inner, None), eta)
     gradients = jax.grad(problem.inner_loss)(policy, inner, advantages)

@@ -256,11 +256,7 @@ def _parameters(trained: Trained | None) -> PyTree:
 def meta_learn(method: MetaMethod, learner: Any, kept: Any, next_trajectory: Trajectory) -> Any:
     """η → η' by the one-step rule, once the batch that follows an inner update is there.
 
-    Args:
-        method: the method whose weights learn.
-        learner: after the inner update that `kept` came from.
-        kept: what `method.learn` returned with it; its `policy` is the one before the update.
-        next_trajectory: collected with the updated policy.
+    `learner` and `kept` are what `method.learn` returned for the inner update.
     """
     step = explicit_one_step(
         method.problem(),

@@ -88,7 +88,7 @@ def learn_from_segment(
         compensation: where the error of a sequence's last prediction goes.
 
     Returns:
-        The last of predictor, largest and quality, and the redistributed rewards.
+        Predictor, largest and quality afterwards, and the redistributed rewards.
     """
     state: StreamState = trained.state
     marks = state.buffer.marks(segment)
@@ -163,18 +163,8 @@ def train_if_due(
     A loop that does not begin is all it costs while nothing is due, also with a member axis, where a branch would be
     computed always; the buffer is read by the loop and not carried through it.
 
-    Args:
-        prediction: hyperparameters.
-        trained: the predictor and the state of its optimiser.
-        buffer: what it learns from.
-        key: of what is drawn.
-        due: whether it learns at all.
-        largest: the largest |return| so far.
-        quality: of the predictions so far.
-
-    Returns:
-        The predictor, its optimiser, and the quality: of the last sequences, as they were predicted before they were
-        learned from.
+    Returns the predictor, its optimiser, and the quality: of the last sequences, as they were predicted before they
+    were learned from.
     """
     size, most = prediction.batch_size, prediction.epochs * max(1, prediction.capacity // prediction.batch_size)
     evaluated = min(RECENT, most * size)

@@ -89,11 +89,7 @@ class TVT(eqx.Module):
         return self.inner.episodes
 
     def init(self, key: Key[Array, ""], env: Environment) -> TVTLearner:
-        """Fresh networks.
-
-        Raises:
-            PaircreditError: the memory is too small for the environment's episodes.
-        """
+        """Fresh networks; their memory must be large enough for the environment's episodes."""
         refuse_sharing(self.network)
         network = ReconstructiveMemory.random(key, env.spec, self.network, self.memory, self.inner.initial_scale)
         return TVTLearner(self.inner.trained_policy(network))
@@ -228,19 +224,10 @@ def reconstruction_loss(
     valid: Bool[Array, "B T"],
     picture_cost: float,
 ) -> Float[Array, ""]:
-    """Σ_t of what the codes say wrongly about the inputs of their steps.
+    """Σ_t of what the codes z say wrongly about the inputs of their steps.
 
     Cross-entropy of the picture (its mean over all numbers, times `picture_cost`) or of the numbered state (times 1),
-    cross-entropy of the action before, half the squared error of the reward before.
-
-    Args:
-        network: has the decoders.
-        codes: z of every step.
-        observations: what was seen.
-        actions: those before each step.
-        rewards: those before each step.
-        valid: padding mask.
-        picture_cost: weight of a picture.
+    cross-entropy of the action before the step, half the squared error of the reward before it.
     """
     cost = picture_cost if isinstance(network.observation_decoder, PictureDecoder) else 1.0
     seen = jax.vmap(jax.vmap(network.observation_decoder.error))(codes, observations)

@@ -94,11 +94,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
 
 
 def read_checkpoint(path: Path, like: PyTree) -> Checkpoint:
-    """Read a checkpoint back.
-
-    Args:
-        path: the file.
-        like: a tree of the structure, shapes and types that are expected; arrays or `jax.ShapeDtypeStruct`s.
+    """Read a checkpoint of a state like the given one: of its structure, shapes and types.
 
     Raises:
         DamagedFile: the file is not as it was written.

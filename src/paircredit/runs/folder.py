@@ -163,13 +163,7 @@ class RunWriter:
         self._metrics_bytes += len(lines)
 
     def save(self, updates: int, state: PyTree, kept: Mapping[str, np.ndarray] | None = None) -> None:
-        """Write a checkpoint, from which the run can go on.
-
-        Args:
-            updates: made so far; their metrics have been appended.
-            state: all that is needed to go on.
-            kept: arrays that the run has gathered on the way.
-        """
+        """Write a checkpoint after this many updates, whose metrics have been appended; `kept` are further arrays."""
         began = time.monotonic()
         self._sync_metrics()
         position = Position(

@@ -145,16 +145,7 @@ def manifest_bytes(manifest: Mapping[str, Any]) -> bytes:
 
 
 def read_manifest(path: Path, what: str = "the manifest of a run", shape: type = RunManifest) -> dict[str, Any]:
-    """A manifest whose sum is right and whose fields are what they should be.
-
-    Args:
-        path: the file.
-        what: it should be.
-        shape: a dataclass of the fields that are looked at.
-
-    Raises:
-        PaircreditError: it is not there, damaged, or of another format.
-    """
+    """A manifest whose sum is right and whose fields are those of a dataclass; `what` is said of one that is not."""
     content = read_file(path)
     try:
         manifest = parse_json(content)

@@ -34,11 +34,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def parse_json(content: bytes) -> Any:
-    """The value that JSON text stands for.
-
-    Raises:
-        ValueError: it is not JSON, holds NaN or an infinite number, or is nested too deeply.
-    """
+    """The value of JSON text; a ValueError if it is none, holds NaN or an infinite number, or is nested too deeply."""
     try:
         value = _DECODER.decode(content.decode())
     except RecursionError as error:
@@ -52,11 +48,7 @@ def parse_json(content: bytes) -> Any:
 
 
 def parse_row(line: str) -> dict[str, Any]:
-    """A line of metrics: names with one number or text each.
-
-    Raises:
-        ValueError: it is something else.
-    """
+    """A line of metrics: names with one number or text each; a ValueError if it is something else."""
     try:
         row = _DECODER.decode(line)
     except RecursionError as error:
@@ -67,11 +59,7 @@ def parse_row(line: str) -> dict[str, Any]:
 
 
 def json_sum(value: Any) -> str:
-    """The SHA-256 sum of a JSON value, without the sum that a mapping may hold as `sha256`.
-
-    Raises:
-        ValueError: there is NaN or an infinite number in it.
-    """
+    """The SHA-256 sum of a JSON value, without a `sha256` in it; a ValueError if it holds an infinite number."""
     body = {key: part for key, part in value.items() if key != "sha256"} if isinstance(value, dict) else value
     return hashlib.sha256(json.dumps(body, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
@@ -85,12 +73,9 @@ def has_its_sum(value: Any) -> bool:
 
 
 def misfit(value: Any, kind: Any, name: str = "") -> str | None:
-    """Where a parsed value is not of a type, in words; None where all of it is.
+    """Where a parsed value called `name` is not of a type, in words; None where all of it is.
 
-    Args:
-        value: what `parse_json` has returned.
-        kind: a dataclass, or any type that a field of one may have.
-        name: the name of the value, for the words.
+    The type is a dataclass, or any type that a field of one may have.
     """
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any:

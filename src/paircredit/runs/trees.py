@@ -68,13 +68,9 @@ def write_archive(file: BinaryIO, header: Mapping[str, Any], arrays: Mapping[str
 def read_archive(
     file: BinaryIO | io.BytesIO, path: Path, format_: int, shape: type = ArchiveHeader
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Header and arrays; every member's CRC is checked before anything is made of its bytes.
+    """Header and arrays of what `write_archive` wrote; `path` names the file, `shape` the fields of its header.
 
-    Args:
-        file: what `write_archive` wrote.
-        path: what to call it.
-        format_: the number that its header must have as `format`.
-        shape: a dataclass of the header's fields.
+    Every member's CRC is checked before anything is made of its bytes.
 
     Raises:
         DamagedFile: the file is not as it was written.
@@ -138,15 +134,9 @@ def typed(array: np.ndarray, dtype: str, path: Path) -> np.ndarray:
 def unflatten(
     prefix: str, like: PyTree, arrays: Mapping[str, np.ndarray], dtypes: Mapping[str, str], path: Path, advice: str
 ) -> PyTree:
-    """The tree that the arrays were made of, if it is like the given one.
+    """The tree that `flatten` made the arrays and types of, if it is like the given one in structure, shapes and types.
 
-    Args:
-        prefix: what `flatten` was given.
-        like: a tree of the structure, shapes and types that are expected; arrays or `jax.ShapeDtypeStruct`s.
-        arrays: plain ones, by name.
-        dtypes: their types.
-        path: of the file that they come from.
-        advice: the end of the sentence for whoever has a file of another tree.
+    `path` is the file that they come from, and `advice` the end of the sentence for whoever has another tree.
     """
 
     def of_another(difference: str) -> PaircreditError:

@@ -38,13 +38,10 @@ def check_method(
         env: to collect episodes in.
         updates: inner updates to go through; 1 is the paper's one-step rule.
         key: of everything random.
-        directions: along which the differences are taken.
+        directions: the number of directions along which differences are taken.
 
     Returns:
         The check; `relative_error` should be around 1e-6 or less.
-
-    Raises:
-        PaircreditError: the method has no weights, or `learn` moves the policy otherwise than `problem` says.
     """
     if not method.learns_weights:
         raise PaircreditError(f"{method_name(method)} has no weights to learn, so it has no metagradient to check.")

@@ -21,11 +21,7 @@ _FEW = 16
 
 @contextlib.contextmanager
 def enough_memory(members: int, episodes: int, horizon: int) -> Iterator[None]:
-    """Around a program of M members, B episodes and T steps: where memory runs out, a sentence says what to lower.
-
-    Raises:
-        NotEnoughMemoryError: there was not enough.
-    """
+    """Around a program of M members, B episodes and T steps: where memory runs out, a sentence says what to lower."""
     try:
         yield
     except (MemoryError, jax.errors.JaxRuntimeError) as error:
@@ -35,15 +31,7 @@ def enough_memory(members: int, episodes: int, horizon: int) -> Iterator[None]:
 
 
 def refuse_too_large(methods: Sequence[Any], env: Environment) -> None:
-    """Refuse observations and learners that alone are larger than the device's memory, before anything is compiled.
-
-    Args:
-        methods: one per member, of the same structure.
-        env: an environment of the shape of all of them.
-
-    Raises:
-        NotEnoughMemoryError: they do not fit.
-    """
+    """Refuse observations and learners that alone are larger than the device's memory, before anything is compiled."""
     room, method, seen, horizon = _device_bytes(), methods[0], env.spec.observation, env.spec.horizon
     if room is None:
         return

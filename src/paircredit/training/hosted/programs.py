@@ -146,9 +146,7 @@ def _by_time(noise: Array) -> tuple[Array, ...]:
 def _compiled(function: Callable[..., Any], *taken_over: int) -> Callable[..., Any]:
     """A compiled function that only one thread compiles; the others wait for it.
 
-    Args:
-        function: of arrays alone.
-        taken_over: numbers of arguments whose memory becomes that of the results: learners may be large.
+    The memory of the arguments with the numbers `taken_over` becomes that of the results: learners may be large.
     """
     program = jax.jit(function, donate_argnums=taken_over, compiler_options=loop.compiler_options())
     lock, ready = threading.Lock(), threading.Event()
