@@ -12,7 +12,7 @@ import pytest
 
 from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.methods import ActorCritic, InnerLoop, OuterLoop, make_method
-from paircredit.methods.pairwise import MetaPWR, MetaPWTD
+from paircredit.methods.weighted import MetaPWR, MetaPWTD
 from paircredit.networks import NetworkSpec
 from paircredit.settings import values_of
 from paircredit.training import Plan, check_method

@@ -11,11 +11,10 @@ from paircredit.methods import ActorCritic, InnerLoop, OuterLoop, make_method, m
 from paircredit.methods import registry as registry_module
 from paircredit.methods.a2c_rr import A2CRR
 from paircredit.methods.lambda_returns import A2C, MetaLambda
-from paircredit.methods.pairwise import HPWR, MetaPWR, MetaPWTD
 from paircredit.methods.registry import method_name
-from paircredit.methods.rgm import RGM
 from paircredit.methods.synthetic_returns import SyntheticReturns
 from paircredit.methods.tvt import TVT
+from paircredit.methods.weighted import HPWR, RGM, MetaPWR, MetaPWTD
 from tests.sentences import refused
 
 

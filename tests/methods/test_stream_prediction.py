@@ -139,7 +139,7 @@ class TestReading:
         assert trained.state.reader.frame.pixels.shape == (3, 4, 5, 1)
         assert trained.parameters.frame is None
         stream = make_stream(3, 3, 2, 7, 9, picture)
-        after = advance(PREDICTION, trained, stream.segments()[0], jnp.zeros(()), jnp.zeros(())).predictor
+        after = advance(PREDICTION, trained, stream.segments()[0], jnp.zeros(()), jnp.zeros(()))[0]
         newest = stream.segments()[0].observations.pixels[:, 6, :, :, -1:]
         np.testing.assert_array_equal(after.state.reader.frame.pixels, newest)
         sequence = recorded(stream, 5)[0][0]
@@ -164,10 +164,10 @@ class TestSchedule:
         trained, largest, quality = started(prediction, 3), jnp.zeros(()), jnp.zeros(())
         steps, stored, qualities = [], [], []
         for segment in stream.segments():
-            after = advance(prediction, trained, segment, largest, quality)
-            took = int(after.predictor.state.optimiser.steps - trained.state.optimiser.steps)
-            assert moved(trained.parameters, after.predictor.parameters) == (took > 0)
-            trained, largest, quality = after.predictor, after.largest, after.quality
+            after, largest, quality, _ = advance(prediction, trained, segment, largest, quality)
+            took = int(after.state.optimiser.steps - trained.state.optimiser.steps)
+            assert moved(trained.parameters, after.parameters) == (took > 0)
+            trained = after
             steps.append(took)
             stored.append(int(trained.state.buffer.stored))
             qualities.append(float(quality))
@@ -193,7 +193,7 @@ class TestSchedule:
         stream = make_stream(3, 3, 3, 6, 4)
         trained = started(PREDICTION, 3)
         for segment in stream.segments():
-            trained = advance(PREDICTION, trained, segment, jnp.zeros(()), jnp.zeros(())).predictor
+            trained = advance(PREDICTION, trained, segment, jnp.zeros(()), jnp.zeros(()))[0]
         state = trained.state
         train = jax.jit(partial(train_if_due, dataclasses.replace(PREDICTION, epochs=50, learning_rate=0.0)))
         for largest, expected in ((1e6, 10), (1e-6, 50 * 3)):
@@ -212,7 +212,7 @@ class TestSchedule:
         """With the largest return 4 made to be 10, all is as with returns that are 2.5 times as large."""
         trained = started(PREDICTION, 3)
         for segment in make_stream(3, 3, 3, 6, 4).segments():
-            trained = advance(PREDICTION, trained, segment, jnp.zeros(()), jnp.zeros(())).predictor
+            trained = advance(PREDICTION, trained, segment, jnp.zeros(()), jnp.zeros(()))[0]
         recordings = trained.state.buffer
         larger = eqx.tree_at(lambda r: r.slots.returns, recordings, 2.5 * recordings.slots.returns)
 
@@ -232,13 +232,14 @@ class TestSchedule:
                 step.reward = 0.0
         trained = started(PREDICTION, 3)
         for segment in stream.segments():
-            trained = advance(PREDICTION, trained, segment, jnp.zeros(()), jnp.zeros(())).predictor
+            trained = advance(PREDICTION, trained, segment, jnp.zeros(()), jnp.zeros(()))[0]
         assert trained.state.buffer.stored > 12 and trained.state.optimiser.steps == 0
 
     def test_draws_differ_from_round_to_round(self):
         trained = started(PREDICTION, 3)
-        after = advance(PREDICTION, trained, make_stream(3, 3, 2, 6, 4).segments()[0], jnp.zeros(()), jnp.zeros(()))
-        assert (jax.random.key_data(after.predictor.state.key) != jax.random.key_data(trained.state.key)).any()
+        segment = make_stream(3, 3, 2, 6, 4).segments()[0]
+        after = advance(PREDICTION, trained, segment, jnp.zeros(()), jnp.zeros(()))[0]
+        assert (jax.random.key_data(after.state.key) != jax.random.key_data(trained.state.key)).any()
 
     def test_with_a_member_axis_the_recordings_are_not_carried_through_the_loop_and_nothing_branches(self):
         """What a loop carries is copied in each turn where members stop at different times."""

@@ -48,48 +48,19 @@ class TrainOptions:
 
 
 def run(words: list[str]) -> int:
-    from paircredit.envs import environment_config
+    from paircredit.console import ProgressBars
+    from paircredit.experiments.reproduce import run_one
     from paircredit.experiments.spec import TrainingSpec
-    from paircredit.methods import make_method
-    from paircredit.methods.presets import preset_environment, preset_training
     from paircredit.results.names import environment_name
 
-    if words[:1] in (["-h"], ["--help"], []) or len(words) < 2 or words[1].startswith("-"):
+    if len(words) < 2 or any(word.startswith("-") for word in words[:2]):
         if "-h" in words or "--help" in words:
             print("usage: paircredit train ENV METHOD [OPTIONS]\n")
             print("Names: `paircredit list`. Options: `paircredit train ENV METHOD --help`.")
             return 0
         raise PaircreditError("`paircredit train` needs an environment and a method: paircredit train dag meta-pwr.")
-    env_name, method_name, flags = words[0], words[1], words[2:]
-    preset = _value_of("--preset", flags) or "default"
-    default_env = environment_config(env_name, **preset_environment(preset, env_name))
-    default_method: Any = make_method(method_name, preset, env_name)
-    shown, lengths = as_options(default_method), preset_training(preset, env_name)
-    typed = dataclasses.make_dataclass(
-        "TrainOptions",
-        [("env", type(default_env)), ("method", type(shown))],
-        bases=(TrainOptions,),
-        frozen=True,
-    )
-    typed.__doc__ = TrainOptions.__doc__
-    options = parse_options(
-        typed,
-        _shorten(flags, default_method),
-        f"paircredit train {env_name} {method_name}",
-        default=typed(env=default_env, method=shown, **lengths),
-    )
-    for name, number, most in (
-        ("frames", options.frames, MOST_FRAMES),
-        ("seeds", options.seeds, MOST_SEEDS),
-        ("inner-updates", options.inner_updates, MOST_FRAMES),
-        ("method.inner.episodes", options.method.inner.episodes, MOST_FRAMES),
-    ):
-        if number < 1:
-            raise PaircreditError(f"--{name} is {number}, but must be at least 1.")
-        if number > most:
-            raise PaircreditError(f"--{name} is {number}, but must be at most {most:,}.")
-    if options.weights is not None and not options.weights.exists():
-        raise PaircreditError(f"There is no file or folder {options.weights} to take pair weights from.")
+    env_name, method_name = words[:2]
+    options, usual = _parsed(env_name, method_name, words[2:])
     env = options.env.build()
     refuse_another_game(env_name, vars(options.env).get("game"), f"paircredit train {{}} {method_name}")
     batches = 1 if options.protocol == "online" else options.inner_updates + 1
@@ -104,7 +75,7 @@ def run(words: list[str]) -> int:
         updates=-(-options.frames // per_update),
         seeds=tuple(range(options.first_seed, options.first_seed + options.seeds)),
         env_settings=dataclasses.asdict(options.env),
-        method_settings=_changes(options.method, shown),
+        method_settings=_changes(options.method, usual),
         preset=options.preset,
         protocol=options.protocol,
         inner_updates=options.inner_updates,
@@ -112,12 +83,38 @@ def run(words: list[str]) -> int:
         learn_weights=not options.freeze_weights,
         tags={"role": "train"},
     )
-    from paircredit.console import ProgressBars
-    from paircredit.experiments.reproduce import run_one
-
     with resumable(out), ProgressBars(f"{spec.method} on {spec.env}", 1) as bars:
         run_one(spec, out.parent, bars)
     return say_return(spec, out)
+
+
+def _parsed(env_name: str, method_name: str, flags: list[str]) -> tuple[Any, Any]:
+    """The options, and those of the method as they are where none is given."""
+    from paircredit.envs import environment_config
+    from paircredit.methods import make_method
+    from paircredit.methods.presets import preset_environment, preset_training
+
+    preset = _value_of("--preset", flags) or "default"
+    env = environment_config(env_name, **preset_environment(preset, env_name))
+    method: Any = make_method(method_name, preset, env_name)
+    usual = as_options(method)
+    fields = [("env", type(env)), ("method", type(usual))]
+    typed = dataclasses.make_dataclass("TrainOptions", fields, bases=(TrainOptions,), frozen=True)
+    typed.__doc__ = TrainOptions.__doc__
+    default = typed(env=env, method=usual, **preset_training(preset, env_name))
+    options = parse_options(typed, _shorten(flags, method), f"paircredit train {env_name} {method_name}", default)
+    for name, number, most in (
+        ("frames", options.frames, MOST_FRAMES),
+        ("seeds", options.seeds, MOST_SEEDS),
+        ("inner-updates", options.inner_updates, MOST_FRAMES),
+        ("method.inner.episodes", options.method.inner.episodes, MOST_FRAMES),
+    ):
+        if not 1 <= number <= most:
+            bound = "at least 1" if number < 1 else f"at most {most:,}"
+            raise PaircreditError(f"--{name} is {number}, but must be {bound}.")
+    if options.weights is not None and not options.weights.exists():
+        raise PaircreditError(f"There is no file or folder {options.weights} to take pair weights from.")
+    return options, usual
 
 
 def as_options(group: Any) -> Any:

@@ -16,7 +16,7 @@ from paircredit.errors import PaircreditError
 from paircredit.experiments.resolve import resolve
 from paircredit.experiments.spec import TrainingSpec
 from paircredit.methods.loops import Trained
-from paircredit.methods.protocol import Method
+from paircredit.methods.rule import Method
 from paircredit.runs.files import read_file
 from paircredit.runs.read import Run, read_arrays, read_run
 from paircredit.training import LoopState

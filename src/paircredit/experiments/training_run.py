@@ -21,7 +21,7 @@ from paircredit.experiments.learners import first_parameters, has_tables, load_w
 from paircredit.experiments.progress import Progress
 from paircredit.experiments.resolve import Resolved, resolve, resolve_method
 from paircredit.experiments.spec import TrainingSpec, as_json
-from paircredit.methods.protocol import Method
+from paircredit.methods.rule import Method
 from paircredit.networks.state_functions import PolicyTable, num_states
 from paircredit.runs.checkpoint import SECONDS_BETWEEN, Schedule
 from paircredit.runs.folder import RunWriter, rounded

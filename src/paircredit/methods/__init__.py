@@ -3,9 +3,8 @@
 from paircredit.methods.agent import ActorCritic, Learner
 from paircredit.methods.loops import InnerLoop, OuterLoop, Trained
 from paircredit.methods.presets import presets
-from paircredit.methods.protocol import MetaMethod, Method
 from paircredit.methods.registry import make_method, methods, register_method
-from paircredit.methods.rule import Credit, CreditRule, Experience, LearningRule, Needs
+from paircredit.methods.rule import Credit, CreditRule, Experience, LearningRule, MetaMethod, Method, Needs
 from paircredit.settings import replace_dotted
 
 __all__ = [

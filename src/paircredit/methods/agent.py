@@ -18,8 +18,7 @@ from paircredit.errors import PaircreditError
 from paircredit.estimators.shapes import expect_shape
 from paircredit.metagradient import MetaProblem, explicit_one_step
 from paircredit.methods.loops import InnerLoop, OuterData, OuterLoop, Trained, over_steps, part
-from paircredit.methods.protocol import MetaMethod
-from paircredit.methods.rule import Credit, CreditRule, Experience, LearningRule
+from paircredit.methods.rule import Credit, CreditRule, Experience, LearningRule, MetaMethod
 from paircredit.networks import NetworkSpec, policy_for, value_for
 from paircredit.networks.state_functions import ValueTable, num_states, policy_and_value_for, values_and_features
 from paircredit.settings import setting
@@ -61,7 +60,7 @@ class Kept(eqx.Module):
 class ActorCritic(eqx.Module):
     """An actor-critic whose policy follows the credit of a rule."""
 
-    rule: Any
+    rule: CreditRule
     inner: InnerLoop = setting(InnerLoop(), "Policy and value learning")
     outer: OuterLoop | None = setting(None, "Weight learning; None where there are no weights to learn")
     network: NetworkSpec = setting(NetworkSpec(), "Sizes of networks", "paper, KtD appendix")
@@ -78,7 +77,7 @@ class ActorCritic(eqx.Module):
     @property
     def whole_episodes(self) -> str:
         """Why the rule cannot learn from segments of episodes; empty if it can."""
-        return self._rule.needs.whole_episodes
+        return self.rule.needs.whole_episodes
 
     @property
     def learns_weights(self) -> bool:
@@ -88,17 +87,12 @@ class ActorCritic(eqx.Module):
     @property
     def setting_of_memory(self) -> str:
         """The setting that decides how much the rule stores, if it stores anything."""
-        return self._rule.needs.setting_of_memory
+        return self.rule.needs.setting_of_memory
 
     @property
     def weight_scale(self) -> float:
         """How far from their middle fresh weights start."""
         return OuterLoop().initial_scale if self.outer is None else self.outer.initial_scale
-
-    @property
-    def _rule(self) -> CreditRule:
-        rule: CreditRule = self.rule
-        return rule
 
     @property
     def _outer(self) -> OuterLoop:
@@ -108,7 +102,7 @@ class ActorCritic(eqx.Module):
 
     def init(self, key: Key[Array, ""], env: Environment) -> Learner:
         """A nearly uniform policy, fresh value functions and weights, and the rule's own parts."""
-        needs, spec, scale = self._rule.needs, env.spec, self.inner.initial_scale
+        needs, spec, scale = self.rule.needs, env.spec, self.inner.initial_scale
         policy_key, weights_key = jax.random.split(key) if self.learns_weights else (key, key)
         value_key = weighted_key = jax.random.fold_in(key, 1)
         if needs.values == "both":
@@ -129,7 +123,7 @@ class ActorCritic(eqx.Module):
                 )
             expect_shape(f"The fixed value function for {spec.name}", self.fixed_value, (num_states(spec),))
             value = ValueTable(self.fixed_value)
-        weights = self._rule.weights(self, weights_key, env)
+        weights = self.rule.weights(self, weights_key, env)
         if weights is None and self.outer is not None:
             raise PaircreditError(f"{type(self.rule).__name__} has no weights to learn; leave out its outer loop.")
         if weights is not None:
@@ -189,18 +183,21 @@ class ActorCritic(eqx.Module):
 
     def experience(self, learner: Learner, trajectory: Trajectory, own: PyTree = ()) -> Experience:
         """A batch and what the learner's value functions say of it."""
-        needs = self._rule.needs
+        needs = self.rule.needs
         values = weighted_values = features = returns = None
+
+        def constants(value: Any) -> Float[Array, "B T_plus_1"]:
+            return jax.lax.stop_gradient(over_steps(value, trajectory.observations))
+
         if needs.values != "weighted":
-            critic, observations = self.critic(learner), trajectory.observations
-            values, features = (
-                values_and_features(critic, observations)
-                if needs.features
-                else (_constants(critic, observations), None)
-            )
+            critic = self.critic(learner)
+            if needs.features:
+                values, features = values_and_features(critic, trajectory.observations)
+            else:
+                values = constants(critic)
             returns = self.inner.regular_returns(values, trajectory)
         if learner.weighted_value is not None:
-            weighted_values = _constants(learner.weighted_value.parameters, trajectory.observations)
+            weighted_values = constants(learner.weighted_value.parameters)
         discounts = self.inner.discounts(trajectory)
         return Experience(trajectory, discounts, values, weighted_values, returns, features, own)
 
@@ -209,7 +206,7 @@ class ActorCritic(eqx.Module):
         return learner.policy.parameters.critic if learner.value is None else learner.value.parameters
 
     def _credit(self, weights: PyTree, experience: Experience) -> Credit:
-        credit: Credit = jax.vmap(lambda one: self._rule.credit(weights, one))(experience)
+        credit: Credit = jax.vmap(lambda one: self.rule.credit(weights, one))(experience)
         return credit
 
     def _advantages(
@@ -243,10 +240,6 @@ class ActorCritic(eqx.Module):
         if learner.weights is None:
             raise ValueError("This learner has no weights.")
         return dataclasses.replace(learner, weights=learner.weights.step(self._outer.optimiser, gradient))
-
-
-def _constants(value: Any, observations: PyTree) -> Float[Array, "B T_plus_1"]:
-    return jax.lax.stop_gradient(over_steps(value, observations))
 
 
 def _parameters(trained: Trained | None) -> PyTree:

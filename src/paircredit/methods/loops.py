@@ -151,27 +151,15 @@ class InnerLoop(eqx.Module):
 
     def build_optimiser(self, learning_rate: float | Array) -> Optimiser:
         """The chosen optimiser at the given step size."""
+        shared: dict[str, Any] = {"clip_norm": self.clip_norm, "differentiate": self.differentiate}
+        decay, eps = self.second_moment_decay, self.epsilon
         if self.optimiser == "sgd":
-            return sgd(learning_rate, clip_norm=self.clip_norm, differentiate=self.differentiate)
+            return sgd(learning_rate, **shared)
         if self.optimiser == "rmsprop":
-            return rmsprop(
-                learning_rate,
-                decay=self.second_moment_decay,
-                eps=self.epsilon,
-                eps_in_root=self.epsilon_in_root,
-                clip_norm=self.clip_norm,
-                differentiate=self.differentiate,
-            )
-        if self.optimiser != "adam":
-            raise unknown_name("optimiser", self.optimiser, ("adam", "rmsprop", "sgd"))
-        return adam(
-            learning_rate,
-            b2=self.second_moment_decay,
-            eps=self.epsilon,
-            eps_root=self.epsilon_root,
-            clip_norm=self.clip_norm,
-            differentiate=self.differentiate,
-        )
+            return rmsprop(learning_rate, decay=decay, eps=eps, eps_in_root=self.epsilon_in_root, **shared)
+        if self.optimiser == "adam":
+            return adam(learning_rate, b2=decay, eps=eps, eps_root=self.epsilon_root, **shared)
+        raise unknown_name("optimiser", self.optimiser, ("adam", "rmsprop", "sgd"))
 
     @property
     def policy_optimiser(self) -> Optimiser:

@@ -178,8 +178,8 @@ class ReturnPrediction(eqx.Module):
     ) -> tuple[Trained, Float[Array, ""]]:
         """Store a batch of episodes, then learn from what is stored.
 
-        `largest` is the largest |return| so far, this batch included. Returns the predictor afterwards, and the quality of
-        its predictions on the last episodes that it learned from, as they were before it did.
+        `largest` is the largest |return| so far, this batch included. Returns the predictor afterwards, and the quality
+        of its predictions on the last episodes that it learned from, as they were before it did.
         """
         state: PredictionState = trained.state
         buffer, factor = state.buffer.insert(Episodes.of(trajectory)), self.factor(largest)

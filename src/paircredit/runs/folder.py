@@ -60,9 +60,21 @@ from paircredit.types import PyTree
 
 
 class RunWriter:
-    """Writes one run folder, alone.
+    """Writes one run folder, alone: makes it and says in it what is about to run, or goes on with an unfinished one.
 
-    As a context manager it writes into the manifest why a run failed, and lets go of the folder at the end.
+    As a context manager it writes into the manifest why a run failed, and lets go of the folder at the end. A folder
+    that holds something else, is being written, or has checkpoints none of which can be used is refused.
+
+    Args:
+        path: the folder.
+        kind: what the run is (`training`, `umbrella-variance`, …).
+        spec: what exactly is run, as JSON.
+        go_on: take a folder that exists, if this very run in it is unfinished.
+        inputs: a sum of all that is not in the spec and makes a difference, so that what goes on is the same.
+        like: makes a tree of the structure of the states in checkpoints; without it the run starts over.
+        not_exact: why the run, if it goes on, is not the one that it would have been without a stop; it is put on
+            record in the manifest and in the notes.
+        settings: all settings as they were, also those that the spec leaves to defaults: for the record only.
 
     Attributes:
         path: the folder.
@@ -82,22 +94,6 @@ class RunWriter:
         not_exact: str = "",
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """Make the folder and say in it what is about to run; or go on with the same run, left unfinished.
-
-        Args:
-            path: the folder, which must not exist.
-            kind: what the run is (`training`, `umbrella-variance`, …).
-            spec: what exactly is run, as JSON.
-            go_on: take a folder that does exist, if this very run in it is unfinished.
-            inputs: a sum of all that is not in the spec and makes a difference, so that what goes on is the same.
-            like: makes a tree of the structure of the states in checkpoints; without it the run starts over.
-            not_exact: why the run, if it goes on, is not the one that it would have been without a stop; it is put on
-                record in the manifest and in the notes.
-            settings: all settings as they were, also those that the spec leaves to defaults: for the record only.
-
-        Raises:
-            PaircreditError: the folder holds something else, is being written, or none of its checkpoints can be used.
-        """
         self.path = path
         self.resumed: Checkpoint | None = None
         self.notes: list[str] = []
@@ -127,11 +123,9 @@ class RunWriter:
         self._lock = FolderLock(path)
 
     def __enter__(self) -> RunWriter:
-        """The writer."""
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Put a failure on record; let go of the folder."""
         # What was too large never began: the folder is free for a better try.
         never_began = (
             isinstance(error, NotEnoughMemoryError) and self.resumed is None and not (self.path / METRICS).exists()
@@ -183,13 +177,7 @@ class RunWriter:
     def finish(
         self, arrays: Mapping[str, np.ndarray] | None = None, learner: PyTree | None = None, **results: Any
     ) -> None:
-        """Write arrays and learner, close the manifest with sums, seconds and results, remove what a resume needs.
-
-        Args:
-            arrays: what goes into arrays.npz.
-            learner: a tree that goes into learner.npz.
-            results: small JSON values that belong into the manifest.
-        """
+        """Write arrays and learner, close the manifest with sums, seconds and results, remove what a resume needs."""
         if arrays:
             buffer = io.BytesIO()
             np.savez_compressed(buffer, **dict(arrays))  # type: ignore[arg-type]

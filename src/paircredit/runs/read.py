@@ -35,27 +35,22 @@ class Run:
 
     @property
     def kind(self) -> str:
-        """What the run is."""
         return str(self.manifest["kind"])
 
     @property
     def spec(self) -> dict[str, Any]:
-        """What exactly was run."""
         return dict(self.manifest["spec"])
 
     @property
     def name(self) -> str:
-        """The name in the spec."""
         return str(self.spec["name"])
 
     @property
     def results(self) -> dict[str, Any]:
-        """Small results that the manifest holds."""
         return dict(self.manifest["results"])
 
     @property
     def finished(self) -> bool:
-        """Whether there is nothing more to come."""
         return bool(self.manifest["status"] == "finished")
 
     @property
@@ -154,15 +149,12 @@ def read_run(path: Path) -> Run:
 
 
 def find_runs(folder: Path, finished_only: bool = False, so_far: bool = False) -> list[Run]:
-    """All runs in or below a folder, in order of their paths.
+    """All runs in or below a folder, in order of their paths; a folder without runs that can be read is refused.
 
     Args:
         folder: where to look.
         finished_only: leave out runs that were stopped, have failed, or are still running.
         so_far: take those of them that have not failed and have written metrics, and leave out the others.
-
-    Raises:
-        PaircreditError: there is none, or one of them cannot be read.
     """
     if not folder.is_dir():
         raise PaircreditError(f"There is no folder {folder}.")

@@ -33,12 +33,16 @@ def _refuse_constant(name: str) -> Any:
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
-def parse_json(content: bytes) -> Any:
-    """The value of JSON text; a ValueError if it is none, holds NaN or an infinite number, or is nested too deeply."""
+def _decoded(text: str) -> Any:
     try:
-        value = _DECODER.decode(content.decode())
+        return _DECODER.decode(text)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+
+
+def parse_json(content: bytes) -> Any:
+    """The value of JSON text; a ValueError if it is none, holds NaN or an infinite number, or is nested too deeply."""
+    value = _decoded(content.decode())
     level, depth = [value], 0
     while level := [inner for outer in level if isinstance(outer, dict | list) for inner in _inner(outer)]:
         depth += 1
@@ -49,10 +53,7 @@ def parse_json(content: bytes) -> Any:
 
 def parse_row(line: str) -> dict[str, Any]:
     """A line of metrics: names with one number or text each; a ValueError if it is something else."""
-    try:
-        row = _DECODER.decode(line)
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
+    row = _decoded(line)
     if type(row) is not dict or not all(type(value) in SCALARS for value in row.values()):
         raise ValueError("it is no mapping from names to numbers and texts")
     return row

@@ -26,7 +26,7 @@ from paircredit.metagradient import unrolled_metagradient
 from paircredit.metagradient.optimisers import global_norm
 from paircredit.methods.agent import Learner, meta_learn
 from paircredit.methods.loops import mean_over_valid, part
-from paircredit.methods.protocol import Method
+from paircredit.methods.rule import Method
 from paircredit.training.rollout import collect, collect_episodes, start_actors, summary_of
 from paircredit.types import PyTree, Trajectory
 

@@ -115,25 +115,15 @@ def _on_each(program: Callable[..., PyTree], sharding: NamedSharding, *arguments
     results = [program(*first)]
     with ThreadPoolExecutor(len(rest)) as pool:
         results += pool.map(lambda share: program(*share), rest)
-    return jax.tree.map(lambda *parts: _whole(list(parts), sharding), *results)
+
+    def whole(*parts: Array) -> Array:
+        shape = (len(parts) * parts[0].shape[0], *parts[0].shape[1:])
+        return jax.make_array_from_single_device_arrays(shape, sharding, parts)
+
+    return jax.tree.map(whole, *results)
 
 
 def _split(tree: PyTree, sharding: NamedSharding) -> list[PyTree]:
     leaves, structure = jax.tree.flatten(tree)
-    parts = [_parts(leaf) for leaf in leaves]
-    return [jax.tree.unflatten(structure, [part[i] for part in parts]) for i in range(sharding.num_devices)]
-
-
-def _parts(leaf: Array) -> list[Array]:
-    if is_key(leaf):
-        impl = jax.random.key_impl(leaf)
-        return [jax.random.wrap_key_data(part, impl=impl) for part in _parts(jax.random.key_data(leaf))]
-    return [shard.data for shard in sorted(leaf.addressable_shards, key=lambda shard: shard.index[0].start or 0)]
-
-
-def _whole(parts: list[Array], sharding: NamedSharding) -> Array:
-    if is_key(parts[0]):
-        data = _whole([jax.random.key_data(part) for part in parts], sharding)
-        return jax.random.wrap_key_data(data, impl=jax.random.key_impl(parts[0]))
-    shape = (len(parts) * parts[0].shape[0], *parts[0].shape[1:])
-    return jax.make_array_from_single_device_arrays(shape, sharding, parts)
+    shards = [sorted(leaf.addressable_shards, key=lambda shard: shard.index[0].start or 0) for leaf in leaves]
+    return [jax.tree.unflatten(structure, [own[i].data for own in shards]) for i in range(sharding.num_devices)]

@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from paircredit.envs.protocol import Environment, EnvSpec
 from paircredit.methods.loops import ILLEGAL_LOGIT
-from paircredit.methods.protocol import Method
+from paircredit.methods.rule import Method
 from paircredit.networks.perception import prepare
 from paircredit.types import PyTree, TimeStep, Trajectory, episode_numbers
 
@@ -113,7 +113,9 @@ def collect(
         following, outcome = follow(method, learner, before, actions, carry, state, after)
         return following, recorded(before, actions, outcome)
 
-    later, steps = jax.lax.scan(step, first, (noise, step_keys, beginnings), unroll=_steps_per_iteration())
+    # On a GPU copying the state of a loop costs as much as a step's work.
+    unroll = 4 if jax.default_backend() == "gpu" else 1
+    later, steps = jax.lax.scan(step, first, (noise, step_keys, beginnings), unroll=unroll)
     return trajectory_of(steps, later), later if later.start_again else ()
 
 
@@ -238,11 +240,6 @@ def summary_of(actors: Actors) -> dict[str, Array]:
     some = (actors.ended > 0).astype(actors.last_return.dtype)
     mean = jnp.sum(actors.last_return * some) / jnp.maximum(jnp.sum(some), 1.0)
     return {"episode_return": mean, "ended_episodes": jnp.sum(actors.ended)}
-
-
-def _steps_per_iteration() -> int:
-    """Of a compiled loop over time: several on a GPU, where copying the loop's state costs as much as a step's work."""
-    return 4 if jax.default_backend() == "gpu" else 1
 
 
 def _nothing_happened(after: TimeStep, where: Bool[Array, " B"]) -> TimeStep:

@@ -65,22 +65,17 @@ def train(
         go_on: updates that were made before and the states after them, to continue an earlier training as if it had
             not stopped; the memory of the states is taken over.
     """
-    _refuse_what_cannot_start(methods, envs, seeds, plan, total_updates, weights)
+    done = 0 if go_on is None else go_on[0]
+    _refuse_what_cannot_start(methods, envs, seeds, plan, total_updates, weights, done)
     with _place(methods, envs, plan) as place:
         stacked_methods, stacked_envs = place.put((stack_members(methods), stack_members(envs)))
         memory = functools.partial(enough_memory, len(seeds), methods[0].episodes, envs[0].spec.horizon)
         if go_on is None:
             keys, weights = place.put((member_keys(seeds), weights))
             with memory():
-                done, state = 0, place.start_members(stacked_methods, stacked_envs, plan, keys, weights)
+                state = place.start_members(stacked_methods, stacked_envs, plan, keys, weights)
         else:
-            done, state = go_on[0], place.put(go_on[1])
-            if done > total_updates:
-                raise PaircreditError(f"A training of {total_updates} updates cannot go on after {done} of them.")
-            if done % plan.updates and done != total_updates:
-                raise PaircreditError(
-                    f"After {done} updates no chunk of {plan.updates} ends, so training cannot go on there."
-                )
+            state = place.put(go_on[1])
         while done < total_updates:
             size = min(plan.updates, total_updates - done)
             chunk_plan = plan if size == plan.updates else dataclasses.replace(plan, updates=size)
@@ -140,7 +135,13 @@ def refuse_segments(methods: Sequence[Any], envs: Sequence[Any], protocol: str) 
 
 
 def _refuse_what_cannot_start(
-    methods: Sequence[Any], envs: Sequence[Any], seeds: Sequence[int], plan: Plan, total_updates: int, weights: PyTree
+    methods: Sequence[Any],
+    envs: Sequence[Any],
+    seeds: Sequence[int],
+    plan: Plan,
+    total_updates: int,
+    weights: PyTree,
+    done: int,
 ) -> None:
     if not len(methods) == len(envs) == len(seeds):
         raise PaircreditError(
@@ -158,6 +159,10 @@ def _refuse_what_cannot_start(
     refuse_too_large(methods, envs[0])
     if any(leaf.shape[0] != len(seeds) for leaf in jax.tree.leaves(weights)):
         raise PaircreditError(f"The weights to start from need a leading axis of {len(seeds)}, one entry per member.")
+    if done > total_updates:
+        raise PaircreditError(f"A training of {total_updates} updates cannot go on after {done} of them.")
+    if done % plan.updates and done != total_updates:
+        raise PaircreditError(f"After {done} updates no chunk of {plan.updates} ends, so training cannot go on there.")
 
 
 def _refuse_shared_episodes(envs: Sequence[Any], seeds: Sequence[int]) -> None:

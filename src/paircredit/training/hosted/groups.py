@@ -36,50 +36,37 @@ from paircredit.types import PyTree, Trajectory
 
 LEAD = 0.5
 """The part of a segment that a group may be ahead of the slowest; where rollouts are compiled it is a whole segment."""
-SECONDS_BETWEEN_LOOKS = 0.05
 
 
 class HostedMembers:
-    """The members of a training and their pools; a context manager that closes them at the end.
-
-    Attributes:
-        groups: of members.
-    """
+    """The members of a training in groups, and their pools; a context manager that closes these at the end."""
 
     def __init__(self, methods: Sequence[Any], env: HostedEnvironment, plan: Plan) -> None:
         """Members of methods of the same structure on one environment; pools are opened when they start."""
         if plan.protocol != "online":
             raise PaircreditError(f"On {env.spec.name} only the online protocol can be used.")
-        self._stopped, devices = threading.Event(), jax.local_devices()
+        devices = jax.local_devices()
         sizes = group_sizes(len(methods), env.groups(len(methods)))
         self._shares_of, self._joined = jax.jit(partial(_shares, sizes)), jax.jit(_joined)
         programs = {size: Programs(env, plan, methods[0]) for size in sizes}
         self._pace = Pace(len(sizes), env.spec.horizon * (1.0 if env.in_graph else LEAD))
         self._turns = Turns(pools_at_a_time(len(sizes)))
         self.groups = [
-            Group(env, programs[size], self._go_on_after(index), self._turns, size, devices[index % len(devices)])
+            Group(
+                env,
+                programs[size],
+                partial(self._pace.forward, index),
+                self._turns,
+                size,
+                devices[index % len(devices)],
+            )
             for index, size in enumerate(sizes)
         ]
 
-    def _go_on_after(self, group: int) -> Callable[[int], None]:
-        """What a group calls after this many steps."""
-
-        def go_on() -> None:
-            if self._stopped.is_set():
-                raise _StoppedError
-
-        def after(steps: int) -> None:
-            go_on()
-            self._pace.forward(group, steps, go_on)
-
-        return after
-
     def __enter__(self) -> HostedMembers:
-        """The members."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Close all pools."""
         for group in self.groups:
             group.close()
         self._turns.close()
@@ -124,16 +111,12 @@ class HostedMembers:
                 wait(futures, return_when=FIRST_EXCEPTION)
             finally:
                 if not all(future.done() and future.exception() is None for future in futures):
-                    self._stopped.set()
+                    self._pace.stop()
         failed = [error for error in (future.exception() for future in futures) if error is not None]
         if failed:
-            raise next((error for error in failed if not isinstance(error, _StoppedError)), failed[0])
+            raise next((error for error in failed if not isinstance(error, StoppedError)), failed[0])
         results = [future.result() for future in futures]
         return results[0] if len(results) == 1 else self._joined(jax.device_put(results, self.groups[0].device))
-
-
-class _StoppedError(Exception):
-    """Another group failed, or somebody interrupted."""
 
 
 class Group:
@@ -142,7 +125,7 @@ class Group:
     Attributes:
         env: their environment.
         programs: what they compute.
-        gone: is told after this many steps, and does not come back before there is reason to go on.
+        forward: is told after this many steps, and does not come back before the group may go on.
         turns: of all groups' pools at the cores.
         members: how many.
         device: where they compute.
@@ -157,12 +140,12 @@ class Group:
         self,
         env: HostedEnvironment,
         programs: Programs,
-        gone: Callable[[int], None],
+        forward: Callable[[int], None],
         turns: Turns,
         members: int,
         device: jax.Device,
     ) -> None:
-        self.env, self.programs, self.gone, self.turns = env, programs, gone, turns
+        self.env, self.programs, self.forward, self.turns = env, programs, forward, turns
         self.members, self.device = members, device
         self.pool: Pool | None = None
         self.seconds: defaultdict[str, float] = defaultdict(float)
@@ -235,7 +218,7 @@ class Group:
         own = self.programs.taken_apart(methods, learner)
         if self.env.in_graph:
             with self._counted("others"):
-                self.gone(self.env.spec.horizon)
+                self.forward(self.env.spec.horizon)
             pool = cast(PoolInGraph, self.pool)
             self._in_flight = self.programs.rollout_of(pool)(pool.handle, own, actors, noise)
             return self._in_flight
@@ -244,7 +227,7 @@ class Group:
             actions, carry = self.programs.act(own, actors, noise[0])
         for following in (*noise[1:], None):
             with self._counted("others"):
-                self.gone(1)
+                self.forward(1)
             with self._counted("device"):
                 chosen = np.asarray(actions).reshape(-1)
             with self._counted("emulators"):
@@ -274,6 +257,10 @@ class Group:
         return jax.tree.map(lambda x: x.reshape(self.members, -1, *x.shape[1:]), raw)
 
 
+class StoppedError(Exception):
+    """Another group failed, or somebody interrupted."""
+
+
 class Pace:
     """How far groups are: one that is too far ahead waits, so that all come to the end of a chunk at the same time.
 
@@ -284,23 +271,26 @@ class Pace:
     def __init__(self, groups: int, lead: float) -> None:
         """Groups that may be `lead` steps ahead of the slowest: enough that some can learn while others act."""
         self._steps, self._lead = [0.0] * groups, lead
-        self._changed = threading.Condition()
+        self._changed, self._stopped = threading.Condition(), False
 
     def begin(self) -> None:
         """All are abreast again."""
         self._steps = [0.0] * len(self._steps)
 
-    def forward(self, group: int, steps: int, go_on: Callable[[], None]) -> None:
-        """A group has gone this many steps; wait, if it is too far ahead.
-
-        `go_on` is called while waiting, and raises where there is nothing to wait for any more.
-        """
+    def forward(self, group: int, steps: int) -> None:
+        """A group has gone this many steps; wait, if it is too far ahead, or raise a `StoppedError`."""
         with self._changed:
             self._steps[group] += steps
             self._changed.notify_all()
-            while self._steps[group] > min(self._steps) + self._lead:
-                self._changed.wait(SECONDS_BETWEEN_LOOKS)
-                go_on()
+            self._changed.wait_for(lambda: self._stopped or self._steps[group] <= min(self._steps) + self._lead)
+            if self._stopped:
+                raise StoppedError
+
+    def stop(self) -> None:
+        """No group goes on."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
 
     def leave(self, group: int) -> None:
         """A group is done, or has failed: nobody waits for it any more."""

@@ -1,4 +1,7 @@
-"""Pairwise weights: H-PWR, whose weights are given, and Meta-PWR and Meta-PWTD, whose weights are learned."""
+"""Weighted rewards and TD errors: a weight per pair in H-PWR, Meta-PWR and Meta-PWTD, and one per reward in RGM.
+
+The weights of H-PWR are given, those of the others learn by metagradient. RGM is from Wang et al. 2019.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import Discrete, Environment
-from paircredit.estimators import pairwise_sum, pwr, pwtd, td_errors
+from paircredit.estimators import discounted_returns, pairwise_sum, pwr, pwtd, td_errors
 from paircredit.estimators.shapes import expect_shape
 from paircredit.methods.rule import Credit, Experience, Needs, within_episodes
+from paircredit.networks import TransformerSpec
 from paircredit.networks.state_functions import num_states
 from paircredit.settings import setting
+from paircredit.types import Trajectory
 from paircredit.weights import FixedPairs, FixedTable, PairWeights, handcrafted_weights, weights_for
+from paircredit.weights.return_generator import Bound, ReturnGenerator
 
 if TYPE_CHECKING:
     from paircredit.methods.agent import ActorCritic
@@ -82,6 +88,38 @@ class MetaPWTD(eqx.Module):
         )
 
 
+class RGM(eqx.Module):
+    """Ψ_t = Σ_{k>t} β_k R_k − v_w(S_t), where v_w predicts the generated return; γ is for the regular return alone."""
+
+    transformer: TransformerSpec = setting(TransformerSpec(), "Sizes of the Transformer that makes the weights")
+    bound: Bound = setting(
+        "linear", "β as the last layer gives it, or 2·sigmoid of it", "the paper names a linear layer and no bound"
+    )
+
+    needs: ClassVar[Needs] = Needs(
+        values="both",
+        whole_episodes="its weights are made of the whole episode and nothing stands in for rewards after a cut",
+    )
+
+    def weights(self, agent: ActorCritic, key: Key[Array, ""], env: Environment) -> ReturnGenerator:
+        """A return generator whose weights start near 1."""
+        return ReturnGenerator.random(key, env.spec, agent.network, self.transformer, self.bound, agent.weight_scale)
+
+    def credit(self, weights: ReturnGenerator, experience: Experience) -> Credit:
+        """Every action before a reward gets the same share of it."""
+        seen, baseline = experience.trajectory, experience.weighted_values[:-1]
+        shares = weights(seen)
+        generated = generated_returns(shares, seen)
+        return Credit(
+            advantages=generated - baseline,
+            weights=jnp.broadcast_to(shares, (*shares.shape, *shares.shape)),
+            signal=seen.rewards,
+            baseline=baseline,
+            weighted_return=generated,
+            regular_return=experience.regular_returns,
+        )
+
+
 def weighted_rewards(weights: PairWeights, experience: Experience) -> Credit:
     """The credit of pairwise weighted rewards."""
     seen, rewards, values = experience.trajectory, experience.trajectory.rewards, experience.weighted_values
@@ -94,3 +132,9 @@ def weighted_rewards(weights: PairWeights, experience: Experience) -> Credit:
         weighted_return=pairwise_sum(pairs, rewards, seen.valid, seen.episode),
         regular_return=experience.regular_returns,
     )
+
+
+def generated_returns(shares: Float[Array, " T"], episode: Trajectory) -> Float[Array, " T"]:
+    """G_t = Σ_{k>t} β_k R_k of an episode, where `shares[k]` is β_{k+1}, the weight of `rewards[k]`."""
+    weighted = shares * jnp.where(episode.valid, episode.rewards, 0.0)
+    return discounted_returns(weighted, 1.0, episode.valid)
