@@ -125,11 +125,11 @@ class TestStream:
         return redistribute_stream(self.G, self.R, self.MARKS, self.VALID, *before, compensation)
 
     def test_hand_numbers(self):
-        """The first sequence was owed 0.25 and gets 0.5 + 1 for 1 + 2; the second gets 3 − 1 for 5 + 6 so far."""
-        rewards, owed = self.redistributed("last")
+        """The first sequence lacked 0.25 and gets 0.5 + 1 for 1 + 2; the second gets 3 − 1 for 5 + 6 so far."""
+        rewards, missing = self.redistributed("last")
         np.testing.assert_allclose(rewards, [0.5, 1.0 + 1.75, 0.0, 3.0, -1.0])
-        np.testing.assert_allclose(owed, 9.0)
-        rewards, owed = self.redistributed("none")
+        np.testing.assert_allclose(missing, 9.0)
+        rewards, missing = self.redistributed("none")
         np.testing.assert_allclose(rewards, [0.5, 1.0, 0.0, 3.0, -1.0])
 
     @pytest.mark.usefixtures("users_view")

@@ -105,7 +105,7 @@ class TestReading:
         assert any(s.late for s in complete)
         for sequence in complete:
             found = given[sequence.actor, sequence.numbers]
-            # What a sequence is owed at its end cannot be paid where its last segment did not show the end.
+            # What a sequence lacks at its end cannot be given where its last segment did not show the end.
             paid = "none" if sequence.late else compensation
             np.testing.assert_allclose(found, whole(predictor, stream, sequence, paid, factor), rtol=1e-5, atol=1e-5)
             if paid == "last":
