@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from paircredit import estimators
 from paircredit.estimators import redistribute
 from paircredit.estimators.redistribution import (
     mark_sequences,
@@ -136,8 +135,3 @@ class TestStream:
     def test_what_was_given_cannot_be_spread(self):
         with refused("compensation in a stream", "'spread'", "last, none"):
             self.redistributed("spread")
-
-
-def test_everything_is_exported():
-    assert {"redistribute", "redistribute_stream", "mark_sequences"} <= set(estimators.__all__)
-    assert {"prediction_differences", "prediction_quality", "mix_advantages"} <= set(estimators.__all__)
