@@ -71,22 +71,18 @@ class ActorCritic(eqx.Module):
 
     @property
     def episodes(self) -> int:
-        """How many episodes each update learns from."""
         return self.inner.episodes
 
     @property
     def whole_episodes(self) -> str:
-        """Why the rule cannot learn from segments of episodes; empty if it can."""
         return self.rule.needs.whole_episodes
 
     @property
     def learns_weights(self) -> bool:
-        """Whether there is an outer loop."""
         return self.outer is not None
 
     @property
     def setting_of_memory(self) -> str:
-        """The setting that decides how much the rule stores, if it stores anything."""
         return self.rule.needs.setting_of_memory
 
     @property

@@ -173,6 +173,15 @@ class ReturnPrediction(eqx.Module):
             final, last = (jnp.take_along_axis(x, ends, axis=1)[:, 0] for x in (squares, predictions))
         return jnp.mean(final) + self.auxiliary * everywhere + self.l2 * penalty, last
 
+    def step(
+        self, predictor: ReturnPredictor, optimiser: PyTree, episodes: Episodes, factor: Float[Array, ""]
+    ) -> tuple[ReturnPredictor, PyTree, Float[Array, " B"], Float[Array, " B"]]:
+        """One step of predictor and optimiser on some episodes; their predictions before it, and scaled returns."""
+        targets = factor * episodes.returns
+        gradients, last = jax.grad(self.loss, has_aux=True)(predictor, episodes, targets)
+        updates, optimiser = self.optimiser.update(gradients, optimiser)
+        return apply_updates(predictor, updates), optimiser, last, targets
+
     def improve(
         self, trained: Trained, trajectory: Trajectory, largest: Float[Array, ""]
     ) -> tuple[Trained, Float[Array, ""]]:
@@ -187,12 +196,8 @@ class ReturnPrediction(eqx.Module):
         learning = buffer.stored >= self.warm_up
 
         def step(before: tuple[ReturnPredictor, PyTree], draw: Array) -> tuple[tuple, tuple[Array, Array]]:
-            predictor, optimiser = before
-            episodes = buffer.sample(draw, self.batch_size)
-            targets = factor * episodes.returns
-            gradients, last = jax.grad(self.loss, has_aux=True)(predictor, episodes, targets)
-            updates, optimiser = self.optimiser.update(gradients, optimiser)
-            after = (apply_updates(predictor, updates), optimiser)
+            *new, last, targets = self.step(*before, buffer.sample(draw, self.batch_size), factor)
+            after = tuple(new)
             if self.warm_up > 0:
                 after = jax.tree.map(lambda new, old: jnp.where(learning, new, old), after, before)
             return after, (last, targets)

@@ -14,7 +14,6 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from paircredit.envs.protocol import Environment
 from paircredit.estimators.redistribution import Compensation, SequenceMarks, prediction_quality, redistribute_stream
-from paircredit.metagradient.optimisers import apply_updates
 from paircredit.methods.loops import Trained
 from paircredit.methods.replay import SequenceBuffer
 from paircredit.methods.return_prediction import RECENT, ReturnPrediction
@@ -176,13 +175,11 @@ def train_if_due(
 
     def step(now: _Round) -> _Round:
         sequences = buffer.sample(jax.random.fold_in(key, now.number), size)
-        targets = factor * sequences.returns
-        gradients, last = jax.grad(prediction.loss, has_aux=True)(now.predictor, sequences, targets)
-        updates, optimiser = prediction.optimiser.update(gradients, now.optimiser)
+        predictor, optimiser, last, targets = prediction.step(now.predictor, now.optimiser, sequences, factor)
         predicted = jnp.concatenate([now.predicted, last])[-evaluated:]
         returns = jnp.concatenate([now.returns, targets])[-evaluated:]
         return _Round(
-            apply_updates(now.predictor, updates),
+            predictor,
             optimiser,
             now.number + 1,
             predicted,

@@ -85,7 +85,6 @@ class TVT(eqx.Module):
 
     @property
     def episodes(self) -> int:
-        """How many episodes each update learns from."""
         return self.inner.episodes
 
     def init(self, key: Key[Array, ""], env: Environment) -> TVTLearner:

@@ -5,10 +5,4 @@ from paircredit.networks.spec import NetworkSpec
 from paircredit.networks.state_functions import policy_for, value_for
 from paircredit.networks.transformer import TransformerSpec
 
-__all__ = [
-    "MemorySpec",
-    "NetworkSpec",
-    "TransformerSpec",
-    "policy_for",
-    "value_for",
-]
+__all__ = ["MemorySpec", "NetworkSpec", "TransformerSpec", "policy_for", "value_for"]

@@ -4,10 +4,4 @@ from paircredit.runs.folder import RunWriter
 from paircredit.runs.query import query_metrics
 from paircredit.runs.read import Run, find_runs, read_run
 
-__all__ = [
-    "Run",
-    "RunWriter",
-    "find_runs",
-    "query_metrics",
-    "read_run",
-]
+__all__ = ["Run", "RunWriter", "find_runs", "query_metrics", "read_run"]

@@ -5,11 +5,4 @@ from paircredit.training.loop import LoopState, Plan
 from paircredit.training.rollout import collect_episodes
 from paircredit.training.train import Chunk, train
 
-__all__ = [
-    "Chunk",
-    "LoopState",
-    "Plan",
-    "check_method",
-    "collect_episodes",
-    "train",
-]
+__all__ = ["Chunk", "LoopState", "Plan", "check_method", "collect_episodes", "train"]

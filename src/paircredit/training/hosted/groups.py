@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import itertools
 import math
+import operator
 import threading
 import time
 from collections import defaultdict
@@ -306,11 +307,8 @@ def group_sizes(members: int, groups: int) -> list[int]:
 
 def _shares(sizes: Sequence[int], tree: PyTree) -> list[PyTree]:
     """The part of each group, of leaves with a leading axis of all members."""
-    ends = list(itertools.accumulate(sizes))
-    return [
-        jax.tree.map(lambda x, begin=end - size, end=end: x[begin:end], tree)
-        for size, end in zip(sizes, ends, strict=True)
-    ]
+    slices = [slice(end - size, end) for size, end in zip(sizes, itertools.accumulate(sizes), strict=True)]
+    return [jax.tree.map(operator.itemgetter(own), tree) for own in slices]
 
 
 def _joined(parts: Sequence[PyTree]) -> PyTree:
