@@ -29,15 +29,9 @@ ABOUT = "about"
 
 @dataclasses.dataclass(frozen=True)
 class About:
-    """What is known of a setting beside its default.
+    """What is known of a setting beside its default: what it means, where the default comes from, and its range.
 
-    Attributes:
-        meaning: what it decides.
-        source: where its default comes from, if it is worth telling.
-        at_least: the least value, of numbers or of each of several numbers.
-        at_most: the largest value.
-        above: a bound that it must exceed.
-        below: a bound that it must stay below.
+    A range is that of a number, or of each of several; `above` and `below` are bounds that it may not reach.
     """
 
     meaning: str

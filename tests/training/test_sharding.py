@@ -61,7 +61,7 @@ for name in sys.argv[1:]:
     assert_same(train(*members(name), 40, go_on=(20, through_a_file(train(*members(name), 20), name))), spread)
 
     several, together = module.place_members, []
-    module.place_members = lambda count: Placement(1, lambda tree: tree, start_members, run_chunk)
+    module.place_members = lambda count: Placement(lambda tree: tree, start_members, run_chunk)
     one = train(*members(name), 40, on_chunk=lambda chunk: together.append(chunk.summaries))
     assert {x.sharding.num_devices for x in jax.tree.leaves(one)} == {1}
     module.place_members = several
@@ -101,7 +101,7 @@ def leaf_devices(state):
 
 (spread, devices) = learners(slice(None))
 assert devices == {4}
-module.place_members = lambda count: Placement(1, lambda tree: tree, start_members, run_chunk)
+module.place_members = lambda count: Placement(lambda tree: tree, start_members, run_chunk)
 share, _ = learners(slice(2, 4))
 for all_members, own in zip(spread, share, strict=True):
     np.testing.assert_array_equal(all_members[2:4], own)
@@ -123,7 +123,7 @@ def test_as_many_devices_as_give_equal_shares(members: int, devices: int, expect
 
 def test_on_one_device_nothing_is_moved() -> None:
     place, tree = place_members(8), object()
-    assert place.devices == 1 and place.put(tree) is tree
+    assert place.put(tree) is tree
 
 
 def printed(program: str, *words: str) -> list[str]:

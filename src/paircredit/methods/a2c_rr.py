@@ -105,11 +105,7 @@ class A2CRR(eqx.Module):
         )
 
     def look(self, agent: ActorCritic, learner: Learner, trajectory: Trajectory) -> Redistributed:
-        """The batch as the predictor redistributes it as it is.
-
-        A segment is taken for the next one of the learner's actors: the predictor reads on from what it remembers of
-        them.
-        """
+        """The batch as the predictor redistributes it as it is; a segment is read as the next one of the learner's actors."""
         return self._seen(learner.own, trajectory, self.redistributed_rewards(learner.own, trajectory))
 
     def learn(
@@ -118,8 +114,10 @@ class A2CRR(eqx.Module):
         """The predictor learns first and redistributes then; the value function takes a step towards what it says."""
         own, rewards = self._predict(learner.own, trajectory)
         seen, inner = self._seen(own, trajectory, rewards), agent.inner
-        paid = dataclasses.replace(trajectory, rewards=rewards)
-        credit = jax.vmap(partial(lambda_credit, lambda_=self.lambda_))(paid, seen.values, inner.discounts(trajectory))
+        redistributed_batch = dataclasses.replace(trajectory, rewards=rewards)
+        credit = jax.vmap(partial(lambda_credit, lambda_=self.lambda_))(
+            redistributed_batch, seen.values, inner.discounts(trajectory)
+        )
         # A target that is a part q of the way from the value to the λ-return has q times the gradient.
         trust = own.quality if self.mixing == "quality" else jnp.ones_like(own.quality)
         target = trust * credit.advantages + seen.values[:, :-1]
@@ -130,8 +128,8 @@ class A2CRR(eqx.Module):
         """TD errors of both kinds of rewards, mixed, weighed by (γλ)^(k−t)."""
         trajectory, own = experience.trajectory, experience.own
         regular = lambda_credit(trajectory, experience.values, experience.discounts, self.lambda_)
-        paid = dataclasses.replace(trajectory, rewards=own.rewards)
-        redistributed = lambda_credit(paid, own.values, experience.discounts, self.lambda_)
+        redistributed_batch = dataclasses.replace(trajectory, rewards=own.rewards)
+        redistributed = lambda_credit(redistributed_batch, own.values, experience.discounts, self.lambda_)
         return dataclasses.replace(
             regular,
             advantages=mix_advantages(regular.advantages, redistributed.advantages, own.mix),

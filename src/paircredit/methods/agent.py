@@ -44,12 +44,9 @@ class Learner(eqx.Module):
 
 
 class Kept(eqx.Module):
-    """What a metagradient through an inner update needs: the policy before it, and what it learned from (constants).
+    """What a metagradient through an inner update needs (constants): the policy before it, and what it learned from.
 
-    Attributes:
-        policy: θ and its optimiser state.
-        experience: the batch.
-        targets: of a value function that is trained together with the policy.
+    `targets` are those of a value function that is trained together with the policy.
     """
 
     policy: Trained
@@ -134,17 +131,12 @@ class ActorCritic(eqx.Module):
         )
 
     def initial_carry(self, learner: Learner) -> tuple[()]:
-        """Nothing is carried from step to step."""
-        del learner
         return ()
 
     def policy(self, learner: Learner, carry: tuple[()], observation: PyTree) -> tuple[Float[Array, " A"], tuple[()]]:
-        """The logits of one observation."""
         return learner.policy.parameters(observation), carry
 
     def remember(self, carry: tuple[()], action: Int[Array, ""], reward: Float[Array, ""]) -> tuple[()]:
-        """The carry as it is: neither the action nor the reward is looked at again."""
-        del action, reward
         return carry
 
     def learn(self, learner: Learner, trajectory: Trajectory) -> tuple[Learner, PyTree]:

@@ -18,13 +18,7 @@ Settings = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Layer:
-    """Some settings on top of other layers.
-
-    Attributes:
-        name: what it is called where somebody asks who set a value.
-        settings: by dotted name, with or without the method that they are for.
-        on: the layers below.
-    """
+    """Some settings, by dotted name with or without the method that they are for, on top of other layers."""
 
     name: str
     settings: Settings

@@ -23,13 +23,7 @@ from paircredit.types import PyTree, Trajectory
 
 
 class ReaderState(eqx.Module):
-    """How far the predictor has read the running sequences of B actors.
-
-    Attributes:
-        memory: of the cell.
-        frame: the last one that it saw.
-        missing: Σ (R − R') so far.
-    """
+    """How far the predictor has read the running sequences of B actors: its cell, the last frames, and Σ (R − R')."""
 
     memory: Float[Array, "B C"]
     frame: PyTree

@@ -229,11 +229,11 @@ def reconstruction_loss(
     cross-entropy of the action before the step, half the squared error of the reward before it.
     """
     cost = picture_cost if isinstance(network.observation_decoder, PictureDecoder) else 1.0
-    seen = jax.vmap(jax.vmap(network.observation_decoder.error))(codes, observations)
-    of_actions = jax.nn.log_softmax(network.action_decoder(codes))
-    done = -jnp.take_along_axis(of_actions, actions[..., None], axis=-1)[..., 0]
-    paid = 0.5 * jnp.square(network.reward_decoder(codes)[..., 0] - rewards)
-    return sum_of_episode(cost * seen + done + paid, valid)
+    of_picture = jax.vmap(jax.vmap(network.observation_decoder.error))(codes, observations)
+    log_probs = jax.nn.log_softmax(network.action_decoder(codes))
+    of_action = -jnp.take_along_axis(log_probs, actions[..., None], axis=-1)[..., 0]
+    of_reward = 0.5 * jnp.square(network.reward_decoder(codes)[..., 0] - rewards)
+    return sum_of_episode(cost * of_picture + of_action + of_reward, valid)
 
 
 def read_strength_loss(strengths: Float[Array, "B T H"], floor: float, valid: Bool[Array, "B T"]) -> Float[Array, ""]:

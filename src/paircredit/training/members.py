@@ -69,16 +69,8 @@ def _structure(member: Any) -> tuple[Any, list[tuple[int, ...]]]:
 
 
 class Placement(NamedTuple):
-    """Where members live, and the programs for them there.
+    """How a tree whose leaves have a leading member axis is put to its place, and `loop`'s programs for such trees."""
 
-    Attributes:
-        devices: over how many they are spread.
-        put: brings a tree whose leaves have a leading member axis to its place.
-        start_members: as in `loop`, for trees that are in their place.
-        run_chunk: likewise.
-    """
-
-    devices: int
     put: Callable[[PyTree], PyTree]
     start_members: Callable[[PyTree, PyTree, Plan, Key[Array, " M"], PyTree], LoopState]
     run_chunk: Callable[[PyTree, PyTree, Plan, LoopState], tuple[LoopState, Summary]]
@@ -88,11 +80,10 @@ def place_members(members: int) -> Placement:
     """The members in equal shares on as many of this process's devices as possible."""
     devices = shares(members, jax.local_device_count())
     if devices == 1:
-        return Placement(1, lambda tree: tree, start_members, run_chunk)
+        return Placement(lambda tree: tree, start_members, run_chunk)
     mesh = jax.make_mesh((devices,), ("members",), axis_types=(AxisType.Auto,), devices=jax.local_devices()[:devices])
     sharding = NamedSharding(mesh, PartitionSpec("members"))
     return Placement(
-        devices,
         lambda tree: jax.device_put(tree, sharding),
         lambda methods, envs, plan, keys, weights: _on_each(
             lambda m, e, k, w: start_members(m, e, plan, k, w), sharding, methods, envs, keys, weights

@@ -97,7 +97,7 @@ def _place(methods: Sequence[Any], envs: Sequence[Any], plan: Plan) -> Iterator[
         yield place_members(len(methods))
         return
     with HostedMembers(methods, envs[0], plan) as hosted:
-        yield Placement(1, lambda tree: tree, hosted.start_members, hosted.run_chunk)
+        yield Placement(lambda tree: tree, hosted.start_members, hosted.run_chunk)
 
 
 def states_like(

@@ -76,7 +76,6 @@ class HostedMembers:
         self, methods: PyTree, envs: PyTree, plan: Plan, keys: Key[Array, " M"], weights: PyTree = None
     ) -> LoopState:
         """As `loop.start_members`."""
-        del envs, plan
         state: LoopState = self._on_each(Group.start, methods, keys, weights)
         return state
 
@@ -85,7 +84,6 @@ class HostedMembers:
 
         The memory of the learners is taken over.
         """
-        del envs
         result: tuple[LoopState, Summary] = self._on_each(
             lambda group, *given: group.chunk(plan.updates, *given), methods, state
         )
@@ -124,12 +122,8 @@ class Group:
     """Some members and their pool; used by one thread at a time.
 
     Attributes:
-        env: their environment.
-        programs: what they compute.
         forward: is told after this many steps, and does not come back before the group may go on.
         turns: of all groups' pools at the cores.
-        members: how many.
-        device: where they compute.
         pool: their emulators, once they are there.
         seconds: where their time went: waiting for `emulators` (steps of the pool, and its turn; within a compiled
             rollout nobody can tell), for the `device` (actions, and what it had to do before them) and for `others`
@@ -265,8 +259,8 @@ class StoppedError(Exception):
 class Pace:
     """How far groups are: one that is too far ahead waits, so that all come to the end of a chunk at the same time.
 
-    Emulators of several pools share the cores as it happens. Left alone, one group may be done with a chunk when
-    another has a third of it before it, and then too few emulators run to keep all cores busy.
+    Otherwise a group may be done when another, whose emulators got fewer cores, has a third of the chunk before it, and
+    then too few emulators run to keep all cores busy.
     """
 
     def __init__(self, groups: int, lead: float) -> None:
