@@ -105,7 +105,7 @@ class A2CRR(eqx.Module):
         )
 
     def look(self, agent: ActorCritic, learner: Learner, trajectory: Trajectory) -> Redistributed:
-        """The batch as the predictor redistributes it as it is; a segment is read as the next one of the learner's actors."""
+        """What the predictor makes of the batch; it reads a segment as the next one of the learner's actors."""
         return self._seen(learner.own, trajectory, self.redistributed_rewards(learner.own, trajectory))
 
     def learn(
