@@ -12,6 +12,7 @@ import pytest
 
 from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.methods import ActorCritic, InnerLoop, OuterLoop, make_method
+from paircredit.methods.loops import Trained
 from paircredit.methods.weighted import MetaPWR, MetaPWTD
 from paircredit.networks import NetworkSpec
 from paircredit.settings import values_of
@@ -134,16 +135,16 @@ class TestMetagradient:
         class Started(ActorCritic):
             def init(self, key, env):
                 learner = jax.eval_shape(lambda k: ActorCritic.init(self, k, env), key)
-                policy = self.inner.trained_policy(LinearPolicy(generic(TestMetagradient.SIZE, 4)))
+                policy = Trained.fresh(LinearPolicy(generic(TestMetagradient.SIZE, 4)), self.inner.policy_optimiser)
                 weights = jax.tree.map(lambda x: generic(*x.shape), learner.weights.parameters)
                 fresh = {
                     "policy": dataclasses.replace(policy, state=some_way_on(policy.state)),
-                    "weights": self.outer.trained_weights(weights),
-                    "value": self.inner.trained_value(SmoothValue(generic(TestMetagradient.SIZE, 5))),
+                    "weights": Trained.fresh(weights, self.outer.optimiser),
+                    "value": Trained.fresh(SmoothValue(generic(TestMetagradient.SIZE, 5)), self.inner.value_optimiser),
                 }
                 if learner.weighted_value is not None:
                     value = SmoothValue(generic(TestMetagradient.SIZE, 5))
-                    fresh["weighted_value"] = self.inner.trained_value(value)
+                    fresh["weighted_value"] = Trained.fresh(value, self.inner.value_optimiser)
                 return dataclasses.replace(learner, **fresh)
 
         def some_way_on(state):

@@ -13,6 +13,7 @@ from paircredit.envs import make_environment
 from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.estimators import lambda_advantages, pairwise_sum
 from paircredit.methods import InnerLoop, make_method, replace_dotted
+from paircredit.methods.loops import Trained
 from paircredit.methods.tvt import (
     TVT,
     clip_gradient,
@@ -52,7 +53,7 @@ def generic_learner(method: TVT, env, seed: int = 0):
     network = jax.tree.map(
         lambda x: jnp.asarray(0.4 * rng.normal(size=x.shape), dtype=float), learner.policy.parameters
     )
-    return dataclasses.replace(learner, policy=method.inner.trained_policy(network))
+    return dataclasses.replace(learner, policy=Trained.fresh(network, method.inner.policy_optimiser))
 
 
 @jax.jit

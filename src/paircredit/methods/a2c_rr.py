@@ -96,7 +96,9 @@ class A2CRR(eqx.Module):
             )
         value_key, predictor_key = jax.random.fold_in(key, 2), jax.random.fold_in(key, 3)
         return Redistribution(
-            redistributed_value=agent.inner.trained_value(value_for(value_key, env.spec, agent.network)),
+            redistributed_value=Trained.fresh(
+                value_for(value_key, env.spec, agent.network), agent.inner.value_optimiser
+            ),
             predictor=start_stream(self.prediction, predictor_key, env, agent.network, agent.episodes)
             if in_segments
             else self.prediction.init(predictor_key, env, agent.network),

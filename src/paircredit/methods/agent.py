@@ -107,7 +107,7 @@ class ActorCritic(eqx.Module):
             policy = policy_for(policy_key, spec, self.network, scale)
             value = None if needs.values == "weighted" else value_for(value_key, spec, self.network)
         if needs.values != "regular":
-            weighted_value = self.inner.trained_value(value_for(weighted_key, spec, self.network))
+            weighted_value = Trained.fresh(value_for(weighted_key, spec, self.network), self.inner.value_optimiser)
         if self.fixed_value is not None:
             if needs.values == "weighted":
                 raise PaircreditError(
@@ -120,11 +120,11 @@ class ActorCritic(eqx.Module):
         if weights is None and self.outer is not None:
             raise PaircreditError(f"{type(self.rule).__name__} has no weights to learn; leave out its outer loop.")
         if weights is not None:
-            weights = Trained(weights, ()) if self.outer is None else self.outer.trained_weights(weights)
+            weights = Trained(weights, ()) if self.outer is None else Trained.fresh(weights, self.outer.optimiser)
         own = self.rule.start(self, key, env) if isinstance(self.rule, LearningRule) else ()
         return Learner(
-            policy=self.inner.trained_policy(policy),
-            value=None if value is None else self.inner.trained_value(value),
+            policy=Trained.fresh(policy, self.inner.policy_optimiser),
+            value=None if value is None else Trained.fresh(value, self.inner.value_optimiser),
             weighted_value=weighted_value,
             weights=weights,
             own=own,

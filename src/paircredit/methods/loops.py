@@ -68,6 +68,11 @@ class Trained(eqx.Module):
     parameters: PyTree
     state: PyTree
 
+    @classmethod
+    def fresh(cls, parameters: PyTree, optimiser: Optimiser) -> Trained:
+        """Parameters at the start of their training."""
+        return cls(parameters, optimiser.init(parameters))
+
     def step(self, optimiser: Optimiser, gradients: PyTree) -> Trained:
         """One optimiser step."""
         updates, state = optimiser.update(gradients, self.state)
@@ -171,14 +176,6 @@ class InnerLoop(eqx.Module):
         """Trains value functions; metagradients do not pass through it."""
         return self.build_optimiser(self.value_learning_rate)
 
-    def trained_policy(self, policy: PyTree) -> Trained:
-        """A policy at the start of its training."""
-        return Trained(policy, self.policy_optimiser.init(policy))
-
-    def trained_value(self, value: PyTree) -> Trained:
-        """A value function at the start of its training."""
-        return Trained(value, self.value_optimiser.init(value))
-
     def discounts(self, trajectory: Trajectory) -> Float[Array, "B T"]:
         """γ on every transition, 0 where the episode terminated."""
         return jnp.where(trajectory.terminated, 0.0, jnp.asarray(self.discount, dtype=trajectory.rewards.dtype))
@@ -267,10 +264,6 @@ class OuterLoop(eqx.Module):
     def optimiser(self) -> Optimiser:
         """Adam after a clip of the global norm."""
         return adam(self.learning_rate, b2=self.second_moment_decay, eps=self.epsilon, clip_norm=self.clip_norm)
-
-    def trained_weights(self, weights: PyTree) -> Trained:
-        """A weight function at the start of its training."""
-        return Trained(weights, self.optimiser.init(weights))
 
     def data(self, inner: InnerLoop, value: Callable, trajectory: Trajectory) -> OuterData:
         """Regular λ-advantages of a batch, with the value function of the regular return."""

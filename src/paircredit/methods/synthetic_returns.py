@@ -66,7 +66,7 @@ class SyntheticReturns(eqx.Module):
     def start(self, agent: ActorCritic, key: Key[Array, ""], env: Environment) -> Associations:
         """States that contribute nothing."""
         contribution = contribution_for(jax.random.fold_in(key, 2), env.spec, agent.network, self.head_width)
-        return Associations(Trained(contribution, self._optimiser(agent).init(contribution)))
+        return Associations(Trained.fresh(contribution, self._optimiser(agent)))
 
     def look(self, agent: ActorCritic, learner: Learner, trajectory: Trajectory) -> Float[Array, "B T"]:
         """The augmented rewards of a batch."""

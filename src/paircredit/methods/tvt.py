@@ -91,7 +91,7 @@ class TVT(eqx.Module):
         """Fresh networks; their memory must be large enough for the environment's episodes."""
         refuse_sharing(self.network)
         network = ReconstructiveMemory.random(key, env.spec, self.network, self.memory, self.inner.initial_scale)
-        return TVTLearner(self.inner.trained_policy(network))
+        return TVTLearner(Trained.fresh(network, self.inner.policy_optimiser))
 
     def initial_carry(self, learner: TVTLearner) -> TVTCarry:
         """An empty memory; no action yet, which counts as action 0, and no reward."""

@@ -52,9 +52,9 @@ from paircredit.runs.manifest import (
     manifest_bytes,
     own_manifest,
     provenance,
-    spec_sum,
 )
 from paircredit.runs.read import read_run
+from paircredit.runs.shape import json_sum
 from paircredit.runs.trees import DamagedFile, flatten, write_archive
 from paircredit.types import PyTree
 
@@ -97,7 +97,7 @@ class RunWriter:
         self.path = path
         self.resumed: Checkpoint | None = None
         self.notes: list[str] = []
-        self._inputs, self._spec_sum, self._not_exact = inputs, spec_sum(kind, spec), not_exact
+        self._inputs, self._spec_sum, self._not_exact = inputs, json_sum([kind, dict(spec)]), not_exact
         self._metrics_sum, self._metrics_bytes = hashlib.sha256(), 0
         self._began = time.monotonic()
         self._checkpoints, self._checkpoint_seconds = 0, 0.0

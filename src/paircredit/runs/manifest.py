@@ -179,11 +179,6 @@ def own_manifest(path: Path, kind: str, spec: Mapping[str, Any]) -> dict[str, An
     return manifest
 
 
-def spec_sum(kind: str, spec: Mapping[str, Any]) -> str:
-    """The SHA-256 sum of what is run."""
-    return json_sum([kind, dict(spec)])
-
-
 def first_difference(there: Any, here: Any, name: str = "") -> str | None:
     """Where two JSON values differ first, in words; None where they do not."""
     parts: Iterable[tuple[Any, Any, str]]

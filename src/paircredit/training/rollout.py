@@ -7,6 +7,7 @@ one and is not valid (`Trajectory` says how a segment looks).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -244,9 +245,8 @@ def summary_of(actors: Actors) -> dict[str, Array]:
 
 def _nothing_happened(after: TimeStep, where: Bool[Array, " B"]) -> TimeStep:
     """A time step that pays nothing and ends nothing, for actors whose episode was over."""
-    return TimeStep(
-        observation=after.observation,
-        legal=after.legal,
+    return replace(
+        after,
         reward=jnp.where(where, 0.0, after.reward),
         terminated=after.terminated & ~where,
         truncated=after.truncated & ~where,
