@@ -86,7 +86,3 @@ def entry() -> None:
     with answered():
         code = main()
     sys.exit(code)
-
-
-if __name__ == "__main__":
-    entry()

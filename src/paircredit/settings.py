@@ -84,8 +84,7 @@ def setting(default: Any, meaning: str, source: str = "", *, static: bool | None
 
 def about(field: dataclasses.Field) -> About:
     """What is known of a setting; fields that are no settings have no meaning."""
-    known: About = field.metadata.get(ABOUT, About(""))
-    return known
+    return field.metadata.get(ABOUT, About(""))
 
 
 def fields_of(group: Any) -> dict[str, dataclasses.Field]:

@@ -194,8 +194,7 @@ class ActorCritic(eqx.Module):
         return learner.policy.parameters.critic if learner.value is None else learner.value.parameters
 
     def _credit(self, weights: PyTree, experience: Experience) -> Credit:
-        credit: Credit = jax.vmap(lambda one: self.rule.credit(weights, one))(experience)
-        return credit
+        return jax.vmap(lambda one: self.rule.credit(weights, one))(experience)
 
     def _advantages(
         self, weights: PyTree, experience: Experience, fixed: PyTree | None = None

@@ -24,8 +24,7 @@ SCOPE = "part:"
 
 def part(name: str) -> AbstractContextManager[None]:
     """What is traced within belongs to this part of an update; parts may lie within parts."""
-    scope: AbstractContextManager[None] = jax.named_scope(SCOPE + name)
-    return scope
+    return jax.named_scope(SCOPE + name)
 
 
 def over_steps(function: Callable, observations: PyTree) -> Array:

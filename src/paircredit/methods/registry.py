@@ -79,8 +79,7 @@ def make_method(name: str, preset: str = "default", env: str = "dag", **settings
         if setting not in known:
             raise unknown_name(f"setting of {name}", setting, known)
         check_value(present[setting], known[setting], value, f"{name}.{setting}")
-    result: Method = with_values(method, **settings)
-    return result
+    return with_values(method, **settings)
 
 
 class Resolved(NamedTuple):

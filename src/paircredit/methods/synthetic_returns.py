@@ -104,5 +104,4 @@ def contribution_loss(contribution: Callable, trajectory: Trajectory) -> Float[A
 def _known(contribution: Callable, trajectory: Trajectory) -> Contribution:
     """c, g and b of S_0 … S_{T−1}, the states that actions were taken in."""
     states = jax.tree.map(lambda x: x[:, :-1], trajectory.observations)
-    known: Contribution = jax.vmap(jax.vmap(contribution))(states)
-    return known
+    return jax.vmap(jax.vmap(contribution))(states)

@@ -166,10 +166,9 @@ class TVT(eqx.Module):
         """Of rewards with transported value; no gradient goes in."""
         unroll = jax.lax.stop_gradient(unroll)
         rewards = jnp.where(trajectory.valid, trajectory.rewards, 0.0) + self.bonus(unroll, trajectory)
-        credit: Credit = jax.vmap(partial(lambda_credit, lambda_=self.lambda_))(
+        return jax.vmap(partial(lambda_credit, lambda_=self.lambda_))(
             dataclasses.replace(trajectory, rewards=rewards), unroll.values, self.inner.discounts(trajectory)
         )
-        return credit
 
 
 @jax.custom_vjp

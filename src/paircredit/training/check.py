@@ -73,8 +73,7 @@ def replayed_policies(problem: MetaProblem, eta: PyTree, policy: PyTree, state: 
         theta = apply_updates(theta, updates)
         return (theta, state), Trained(theta, state)
 
-    policies: Trained = jax.lax.scan(update, (policy, state), inner)[1]
-    return policies
+    return jax.lax.scan(update, (policy, state), inner)[1]
 
 
 def _refuse_another_policy(method: Any, learned: Trained, replayed: Trained) -> None:

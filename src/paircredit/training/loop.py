@@ -202,8 +202,7 @@ def start_members(
     methods: PyTree, envs: PyTree, plan: Plan, keys: Key[Array, " M"], weights: PyTree = None
 ) -> LoopState:
     """`start` for every member, all arguments stacked. Compiled by itself: inside a `jit` of your own, map `start`."""
-    state: LoopState = start_program()(methods, envs, plan, keys, weights)
-    return state
+    return start_program()(methods, envs, plan, keys, weights)
 
 
 def run_chunk(methods: PyTree, envs: PyTree, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:
@@ -211,8 +210,7 @@ def run_chunk(methods: PyTree, envs: PyTree, plan: Plan, state: LoopState) -> tu
 
     Returns the states afterwards, and summaries of shape [M, updates].
     """
-    result: tuple[LoopState, Summary] = chunk_program()(methods, envs, plan, state)
-    return result
+    return chunk_program()(methods, envs, plan, state)
 
 
 def start_program() -> Any:

@@ -104,10 +104,7 @@ def states_like(
     methods: Sequence[Any], envs: Sequence[Any], seeds: Sequence[int], plan: Plan, weights: PyTree = None
 ) -> LoopState:
     """The structure, shapes and types of the members' states, without computing any; arguments as for `train`."""
-    state: LoopState = start_program().eval_shape(
-        stack_members(methods), stack_members(envs), plan, member_keys(seeds), weights
-    )
-    return state
+    return start_program().eval_shape(stack_members(methods), stack_members(envs), plan, member_keys(seeds), weights)
 
 
 def even_chunks(total_updates: int, most: int) -> int:

@@ -76,18 +76,14 @@ class HostedMembers:
         self, methods: PyTree, envs: PyTree, plan: Plan, keys: Key[Array, " M"], weights: PyTree = None
     ) -> LoopState:
         """As `loop.start_members`."""
-        state: LoopState = self._on_each(Group.start, methods, keys, weights)
-        return state
+        return self._on_each(Group.start, methods, keys, weights)
 
     def run_chunk(self, methods: PyTree, envs: PyTree, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:
         """As `loop.run_chunk`. Where no emulators run yet, because a training goes on, actors begin new episodes.
 
         The memory of the learners is taken over.
         """
-        result: tuple[LoopState, Summary] = self._on_each(
-            lambda group, *given: group.chunk(plan.updates, *given), methods, state
-        )
-        return result
+        return self._on_each(lambda group, *given: group.chunk(plan.updates, *given), methods, state)
 
     def _on_each(self, work: Callable[..., PyTree], *arguments: PyTree) -> Any:
         """Work of all groups side by side, each with its share of the arguments; their results, joined again."""
@@ -202,8 +198,7 @@ class Group:
         episodes = self.programs.episodes
         seeds = [np.random.SeedSequence(own.tolist()).generate_state(episodes) >> 1 for own in data]
         self.pool = self.env.open(np.concatenate(seeds).astype(np.int64), self.turns)
-        actors: Actors = self.programs.begin(methods, learner, self.by_member(self.pool.reset()))
-        return actors
+        return self.programs.begin(methods, learner, self.by_member(self.pool.reset()))
 
     def _collect(
         self, methods: PyTree, learner: PyTree, actors: Actors, noise: tuple[Array, ...]
