@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from paircredit.envs.bsuite import DOMAINS
+from paircredit.envs.bsuite.sweep import DOMAINS
 from paircredit.envs.dag import num_states
 from paircredit.experiments.spec import CreditSpec, TrainingSpec, UmbrellaVarianceSpec, as_json
 from paircredit.experiments.training_run import row_edges

@@ -9,13 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import DmEnvironment, Vector, dm_environment
-from paircredit.envs.bsuite import CatchChance, CatchConfig
-from paircredit.envs.dm_env import _ADAPTERS, ROUNDS, _Episodes
+from paircredit.envs import Vector, dm_environment
+from paircredit.envs.bsuite.catch import CatchChance, CatchConfig
+from paircredit.envs.dm_env import _ADAPTERS, ROUNDS, DmEnvironment, _Episodes
 from paircredit.envs.segments import InSegments
 from paircredit.methods import make_method, methods
 from paircredit.settings import replace_dotted
-from paircredit.training import Plan, collect_episodes, stack_members, train
+from paircredit.training import Plan, collect_episodes, train
+from paircredit.training.members import stack_members
 from tests.players import Player
 from tests.sentences import refused
 

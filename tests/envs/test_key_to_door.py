@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import KeyToDoor, KeyToDoorConfig, make_environment
+from paircredit.envs import make_environment
 from paircredit.envs.key_to_door import (
     DOOR,
     DOWN,
@@ -18,9 +18,11 @@ from paircredit.envs.key_to_door import (
     PALETTES,
     RIGHT,
     UP,
+    KeyToDoor,
+    KeyToDoorConfig,
 )
 from paircredit.envs.protocol import Pixels
-from paircredit.training import stack_members
+from paircredit.training.members import stack_members
 from tests.sentences import refused
 
 KEY = jax.random.key(0)

@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import KeyToDoorConfig
-from paircredit.envs.key_to_door import DOOR, DOOR_PHASE, KEY_PHASE, MIDDLE, phase_rewards
+from paircredit.envs.key_to_door import DOOR, DOOR_PHASE, KEY_PHASE, MIDDLE, KeyToDoorConfig, phase_rewards
 from paircredit.envs.key_to_door_players import (
     LONGEST_SWEEP,
     best_door_rate,

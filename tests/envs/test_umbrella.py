@@ -7,9 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import Discrete, UmbrellaConfig
+from paircredit.envs import Discrete
+from paircredit.envs.umbrella import UmbrellaConfig
 from paircredit.methods import InnerLoop, make_method
-from paircredit.training import collect_episodes, stack_members
+from paircredit.training import collect_episodes
+from paircredit.training.members import stack_members
 from tests.sentences import refused
 
 KEY = jax.random.key(0)

@@ -10,10 +10,10 @@ import matplotlib
 import numpy as np
 import pytest
 
-from paircredit.envs.bsuite import DOMAINS, SWEEP, domain_sweep
+from paircredit.envs.bsuite.sweep import DOMAINS, SWEEP, domain_sweep, logged_episodes
 from paircredit.experiments import reproduce, training_run
 from paircredit.experiments.spec import variants_of
-from paircredit.experiments.training_run import logged_episodes, row_edges
+from paircredit.experiments.training_run import row_edges
 from paircredit.methods.registry import make_method
 from paircredit.runs import find_runs
 from paircredit.settings import replace_dotted

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import Dag, DagConfig, register_environment
+from paircredit.envs import register_environment
+from paircredit.envs.dag import Dag, DagConfig
 from paircredit.runs import read_run
 
 
@@ -89,7 +90,7 @@ def test_weights_for_a_method_without_any_are_refused(run_cli, tmp_path: Path, m
 
 
 BAD = [
-    (["train", "dag", "a2c", "--method.inner.episodes", "10000000000"], "too much for the memory .* lower B to"),
+    (["train", "dag", "a2c", "--method.inner.episodes", "10000000000"], "too much for the memory .* lower M"),
     (["train", "minatar/breakout", "h-pwr"], "h-pwr needs whole episodes"),
     (["train", "key-to-door", "meta-pwr", "--weights", "nowhere.npz"], "There is no file or folder"),
     (

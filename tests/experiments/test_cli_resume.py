@@ -189,7 +189,7 @@ class TestARun:
         assert content(stopped) == before
 
     def test_a_run_in_other_hands_is_left_alone(self, run_cli: Callable, stopped: Path) -> None:
-        from paircredit.runs.lock import FolderLock
+        from paircredit.runs.files import FolderLock
 
         lock = FolderLock(stopped)
         code, _, err = run_cli("resume", stopped)

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from paircredit.envs import make_environment
-from paircredit.envs.bsuite import CatchConfig
+from paircredit.envs.bsuite.catch import CatchConfig
 from paircredit.envs.segments import InSegments
 from paircredit.methods import make_method
 from paircredit.settings import replace_dotted

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paircredit.envs.bsuite import SWEEP
+from paircredit.envs.bsuite.sweep import SWEEP
 from paircredit.runs import Run, find_runs
 from paircredit.studies.bsuite import measures
 from paircredit.studies.bsuite.measures import (

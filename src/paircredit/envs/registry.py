@@ -7,11 +7,12 @@ import functools
 from collections.abc import Callable
 from typing import Any, get_args
 
-from paircredit.envs import atari
+from paircredit.envs.atari.config import AtariConfig
+from paircredit.envs.atari.games import GAMES as ATARI_GAMES
 from paircredit.envs.bsuite.sweep import DOMAINS, SWEEP
 from paircredit.envs.dag import DagConfig
 from paircredit.envs.key_to_door import KeyToDoorConfig
-from paircredit.envs.minatar import GAMES, MinAtarConfig
+from paircredit.envs.minatar.config import GAMES, MinAtarConfig
 from paircredit.envs.probes import ProbeConfig, ProbeKind
 from paircredit.envs.protocol import EnvConfig, Environment
 from paircredit.envs.umbrella import UmbrellaConfig
@@ -35,8 +36,8 @@ for _name, _domain in DOMAINS.items():
     )
 for _game, _summary in GAMES.items():
     _CONFIGS[f"minatar/{_game}"] = (functools.partial(MinAtarConfig, game=_game), f"MinAtar: {_summary}")
-for _rom in atari.GAMES:
-    _CONFIGS[f"atari/{_rom}"] = (functools.partial(atari.AtariConfig, game=_rom), "Atari, emulated on the host")
+for _rom in ATARI_GAMES:
+    _CONFIGS[f"atari/{_rom}"] = (functools.partial(AtariConfig, game=_rom), "Atari, emulated on the host")
 
 
 def register_environment(name: str, config: Callable[..., Any], summary: str) -> None:

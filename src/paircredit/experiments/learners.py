@@ -15,12 +15,13 @@ from paircredit.envs.protocol import Environment
 from paircredit.errors import PaircreditError
 from paircredit.experiments.spec import TrainingSpec, resolve
 from paircredit.methods.loops import Trained
-from paircredit.methods.protocol import Method
+from paircredit.methods.rule import Method
 from paircredit.runs.files import read_file
 from paircredit.runs.read import Run, read_arrays, read_run
-from paircredit.training import LoopState, learns_weights, stack_members
+from paircredit.training import LoopState
+from paircredit.training.members import stack_members
 from paircredit.types import PyTree, Trajectory
-from paircredit.weights import MatrixWeights
+from paircredit.weights.tables import MatrixWeights
 
 LARGEST_SNAPSHOTS = 2**24
 """Snapshots of the weights are kept over training where all of them together have no more entries than this."""
@@ -108,7 +109,7 @@ def load_weights(source: Path, states: int) -> np.ndarray:
 
 def has_tables(methods: Sequence[Any], state: LoopState) -> bool:
     """Whether the members learn weights that can be written down as tables."""
-    if not learns_weights(methods[0]):
+    if not methods[0].learns_weights:
         return False
     return isinstance(state.learner.weights.parameters, MatrixWeights) or isinstance(state.trajectory, Trajectory)
 

@@ -19,17 +19,18 @@ from paircredit.errors import PaircreditError
 from paircredit.experiments.learners import first_parameters, has_tables, load_weights, may_be_kept, weight_tables
 from paircredit.experiments.progress import Progress
 from paircredit.experiments.spec import Resolved, TrainingSpec, as_json, resolve, resolve_method
-from paircredit.methods.protocol import Method
-from paircredit.networks import PolicyTable, num_states
+from paircredit.methods.rule import Method
+from paircredit.networks.state_functions import PolicyTable, num_states
 from paircredit.runs.checkpoint import SECONDS_BETWEEN, Schedule
 from paircredit.runs.folder import RunWriter, rounded
 from paircredit.runs.trees import tree_sum
 from paircredit.settings import fields_of, values_of, with_values
-from paircredit.training import Chunk, LoopState, Plan, even_chunks, learns_weights, stack_members, states_like, train
-from paircredit.training.members import refuse_seeds
-from paircredit.training.memory import enough_memory, refuse_batches_too_large, refuse_learners_too_large
-from paircredit.training.train import refuse_segments
-from paircredit.weights import FixedTable, MatrixWeights, SigmoidTable, handcrafted_weights
+from paircredit.training import Chunk, LoopState, Plan, train
+from paircredit.training.members import refuse_seeds, stack_members
+from paircredit.training.memory import enough_memory, refuse_too_large
+from paircredit.training.train import even_chunks, refuse_segments, states_like
+from paircredit.weights import FixedTable, SigmoidTable, handcrafted_weights
+from paircredit.weights.tables import MatrixWeights
 
 LARGEST_CHUNK, LARGEST_CHUNK_OF_PICTURES = 250, 50
 """Updates between two looks at the host: metrics, progress, checkpoints."""
@@ -65,10 +66,9 @@ def run_training(
     methods, envs, seeds = [m.method for m in members], [m.env for m in members], [m.seed for m in members]
     # What cannot start is refused before a folder is made.
     refuse_seeds(seeds)
-    refuse_batches_too_large(methods, env)
+    refuse_too_large(methods, env)
     with enough_memory(len(members), method.episodes, env.spec.horizon):
         learner = jax.eval_shape(methods[0].init, jax.random.key(0), env)
-    refuse_learners_too_large(methods, env)
     tables = isinstance(learner.policy.parameters, PolicyTable)
     plan = _plan(spec, env, tables)
     weights = _start_weights(members, method, spec)
@@ -199,13 +199,13 @@ def _members_of_variant(spec: TrainingSpec, variant: Resolved, folder: Path) -> 
         if takes_table:  # as data, so that handcrafted and learned tables share a compiled program
             method = with_values(method, table=handcrafted_weights(env).matrix())
         return [Member(seed, env, method, None, labels) for seed in seeds]
-    if not takes_table and not learns_weights(method):
+    if not takes_table and not method.learns_weights:
         raise PaircreditError(f"{spec.method} has no pair weights, so it cannot use those in {spec.weights_from}.")
     source = folder / spec.weights_from
     source = source if source.exists() else Path(spec.weights_from)
     if not source.exists():
         raise PaircreditError(f"There is no file or folder {source} to take pair weights from.")
-    if learns_weights(method) and not _has_table(method, env):
+    if method.learns_weights and not _has_table(method, env):
         raise PaircreditError(
             f"{spec.method} has no table of pair weights on {spec.env} that the one in {spec.weights_from} could start."
         )
@@ -225,7 +225,7 @@ def _has_table(method: Any, env: Any) -> bool:
 
 
 def _start_weights(members: list[Member], method: Method, spec: TrainingSpec) -> Any:
-    if members[0].table is None or not learns_weights(method):
+    if members[0].table is None or not method.learns_weights:
         return None
     tables = jnp.stack([jnp.asarray(member.table, dtype=float) for member in members])
     if not spec.learn_weights:

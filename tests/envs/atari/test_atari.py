@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from paircredit.envs import environment_config, environments, make_environment
-from paircredit.envs.atari import GAMES
 from paircredit.envs.atari.environment import Seen
+from paircredit.envs.atari.games import GAMES
 from paircredit.envs.atari.pool import Raw
 from paircredit.envs.protocol import Pixels
 from paircredit.methods import make_method, replace_dotted
@@ -284,8 +284,8 @@ def test_a2c_rr_records_the_newest_frames():
     settings = TINY | {f"prediction.{name}": value for name, value in prediction.items()}
     method = replace_dotted(make_method("a2c-rr", "small", "atari/breakout"), settings, "a2c-rr")
     learner = train([method], [env], [0], Plan(updates=4), 4).learner
-    kept = learner.own.predictor.state.recordings
-    assert kept.frames.pixels.shape == (1, 6, 16, 40, 40, 1) and int(kept.books.stored[0]) >= 2
+    kept = learner.own.predictor.state.buffer
+    assert kept.frames.pixels.shape == (1, 6, 16, 40, 40, 1) and int(kept.slots.stored[0]) >= 2
     assert (np.asarray(kept.frames.pixels) > 0).any()
 
 

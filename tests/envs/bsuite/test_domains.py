@@ -11,19 +11,13 @@ import numpy as np
 import pytest
 
 from paircredit.envs import Vector, environment_config, make_environment
-from paircredit.envs.bsuite import (
-    DOMAINS,
-    SWEEP,
-    CartpoleConfig,
-    CatchChance,
-    CatchConfig,
-    UmbrellaChainConfig,
-    UmbrellaChance,
-    bsuite_config,
-    domain_sweep,
-)
+from paircredit.envs.bsuite.cartpole import CartpoleConfig
+from paircredit.envs.bsuite.catch import CatchChance, CatchConfig
+from paircredit.envs.bsuite.sweep import DOMAINS, SWEEP, bsuite_config, domain_sweep
+from paircredit.envs.bsuite.umbrella import UmbrellaChainConfig, UmbrellaChance
 from paircredit.studies.bsuite.measures import RANDOM_PLAY
-from paircredit.training import collect_episodes, stack_members
+from paircredit.training import collect_episodes
+from paircredit.training.members import stack_members
 from tests.envs.bsuite.balance import balance
 from tests.players import Player
 from tests.sentences import refused

@@ -11,10 +11,13 @@ import pytest
 
 from paircredit.cli import main
 from paircredit.envs import Pixels, make_environment
-from paircredit.envs.minatar import GAMES, environment
+from paircredit.envs.minatar import environment
+from paircredit.envs.minatar.config import GAMES
 from paircredit.methods import make_method
 from paircredit.networks import NetworkSpec
-from paircredit.training import Plan, member_keys, run_chunk, stack_members, start_members
+from paircredit.training import Plan
+from paircredit.training.loop import run_chunk, start_members
+from paircredit.training.members import member_keys, stack_members
 from tests.sentences import refused
 
 TINY = NetworkSpec(shared=True, filters=(2, 2), picture_width=6, trunk=(6, 5), pair_width=8, precision="float32")

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from paircredit.envs.bsuite import SWEEP, domain_sweep
+from paircredit.envs.bsuite.sweep import SWEEP, domain_sweep, logged_episodes
 from paircredit.envs.registry import environment_config
 from paircredit.errors import PaircreditError
-from paircredit.experiments.training_run import logged_episodes
 from paircredit.results.curves import recorded
 from paircredit.results.exhibits import plain_table
-from paircredit.runs.folder import make_folder, rounded, write_file
+from paircredit.runs.files import make_folder, write_file
+from paircredit.runs.folder import rounded
 from paircredit.runs.read import Run
 from paircredit.settings import values_of
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paircredit.envs.bsuite import DOMAINS, bsuite_config
 from paircredit.envs.bsuite.discounting_chain import PAYDAYS, DiscountingChainConfig
+from paircredit.envs.bsuite.sweep import DOMAINS, bsuite_config
 from paircredit.results.curves import Curve, by_place, curves
 from paircredit.results.exhibits import LEAST_SEEDS, Claim, Order, Status, order
 from paircredit.results.intervals import Interval, bootstrap, difference_of

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from paircredit.envs.bsuite import DOMAINS
+from paircredit.envs.bsuite.sweep import DOMAINS
 from paircredit.experiments.spec import Recipe, TrainingSpec, Variant, resolve_method
 from paircredit.methods.registry import make_method
 from paircredit.settings import fields_of

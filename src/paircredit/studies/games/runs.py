@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from paircredit.envs import minatar as small_atari
-from paircredit.envs.atari import GAMES
+from paircredit.envs.atari.games import GAMES
+from paircredit.envs.minatar.config import GAMES as MINATAR_GAMES
 from paircredit.envs.registry import environment_config
 from paircredit.experiments.spec import Recipe, TrainingSpec, resolve_method
 from paircredit.settings import values_of
@@ -77,8 +77,8 @@ _MINATAR = {
     "smoke": GamesScale(
         ("breakout",), 6_400, 2, "small", TINY | {"network.filters": (4, 4), "network.picture_width": 8}
     ),
-    "short": GamesScale(tuple(small_atari.GAMES), 200_000, 2, "small"),
-    "paper": GamesScale(tuple(small_atari.GAMES), MINATAR_FRAMES, 10),
+    "short": GamesScale(tuple(MINATAR_GAMES), 200_000, 2, "small"),
+    "paper": GamesScale(tuple(MINATAR_GAMES), MINATAR_FRAMES, 10),
 }
 """`paper` is as much as the paper might have done; it has Atari only."""
 
