@@ -16,9 +16,10 @@ import numpy as np
 
 from paircredit.envs import UmbrellaConfig
 from paircredit.methods import InnerLoop, OuterLoop, ReturnPrediction, Trained, make_method, methods
-from paircredit.networks import MemorySpec, NetworkSpec, TransformerSpec
+from paircredit.networks import MemorySpec, NetworkSpec
 from paircredit.training import collect_episodes, learns_weights
 from paircredit.types import Trajectory
+from paircredit.weights import TransformerSpec
 from tests import oracles
 
 EVERY = sorted(methods())

@@ -25,7 +25,8 @@ from paircredit.training import (
 )
 from paircredit.training import loop as loop_module
 from paircredit.types import PixelObservation
-from paircredit.weights import FixedPairs, PairNetwork, handcrafted_weights
+from paircredit.weights import FixedPairs, handcrafted_weights
+from paircredit.weights.pair_network import PairNetwork
 from tests.sentences import refused
 
 TINY = NetworkSpec(filters=(2, 2), picture_width=6, trunk=(6, 5), pair_width=8, precision="float32")

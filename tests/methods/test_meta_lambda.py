@@ -11,7 +11,8 @@ import pytest
 
 from paircredit.envs import DagConfig, KeyToDoorConfig, UmbrellaConfig, make_environment
 from paircredit.methods import ActorCritic, InnerLoop, MetaLambda, OuterLoop, make_method
-from paircredit.networks import LambdaNetwork, LambdaTable, NetworkSpec, ValueTable
+from paircredit.networks import NetworkSpec, ValueTable
+from paircredit.networks.state_functions import LambdaNetwork, LambdaTable
 from paircredit.training import check_method, collect_episodes
 from paircredit.weights import exponential_weights, trace_weights
 from tests import oracles

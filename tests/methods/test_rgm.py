@@ -13,10 +13,10 @@ import pytest
 from paircredit.envs import DagConfig, KeyToDoorConfig, UmbrellaConfig, make_environment
 from paircredit.methods import RGM, ActorCritic, InnerLoop, OuterLoop, make_method
 from paircredit.methods.rgm import generated_returns
-from paircredit.networks import NetworkSpec, Transformer, TransformerSpec
-from paircredit.networks.transformer import Attention, Block, LayerNorm, sinusoids
+from paircredit.networks import NetworkSpec
 from paircredit.training import check_method, collect_episodes
-from paircredit.weights import ReturnGenerator
+from paircredit.weights import ReturnGenerator, TransformerSpec
+from paircredit.weights.return_generator import Attention, Block, LayerNorm, Transformer, sinusoids
 from tests.methods.contract import case
 from tests.methods.quick_training import learners_after
 from tests.sentences import refused

@@ -14,7 +14,8 @@ from paircredit.envs.segments import InSegments
 from paircredit.metagradient import autodiff_one_step, check_metagradient, explicit_one_step, unrolled_objective
 from paircredit.methods import InnerLoop, OuterLoop, make_method
 from paircredit.methods.loops import policy_gradient_loss
-from paircredit.networks import NetworkSpec, SharedNetwork
+from paircredit.networks import NetworkSpec
+from paircredit.networks.state_functions import SharedNetwork
 from paircredit.training.rollout import collect, start_actors
 from tests.sentences import refused
 

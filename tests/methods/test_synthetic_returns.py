@@ -13,7 +13,8 @@ import pytest
 from paircredit.envs import KeyToDoorConfig, UmbrellaConfig, make_environment
 from paircredit.methods import ActorCritic, InnerLoop, SyntheticReturns, make_method
 from paircredit.methods.synthetic_returns import contribution_loss
-from paircredit.networks import ContributionNetwork, ContributionTable, NetworkSpec, ValueTable
+from paircredit.networks import NetworkSpec, ValueTable
+from paircredit.networks.state_functions import ContributionNetwork, ContributionTable
 from paircredit.settings import with_values
 from paircredit.training import collect_episodes
 from paircredit.types import Trajectory

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from paircredit.envs.protocol import Discrete, EnvSpec, Pixels
-from paircredit.networks import AdditiveCell, NetworkSpec, ReturnPredictor
-from paircredit.networks.additive_cell import additive_scan
+from paircredit.networks import NetworkSpec
+from paircredit.networks.additive_cell import AdditiveCell, additive_scan
 from paircredit.networks.layers import Dense
 from paircredit.networks.perception import Perception, StateEmbedding
+from paircredit.networks.return_predictor import ReturnPredictor
 from paircredit.types import PixelObservation
 from tests.networks.test_layers import SHAPE, SPEC, generic, observations
 from tests.sentences import refused

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 from paircredit.envs.protocol import Discrete, EnvSpec, Pixels
-from paircredit.networks import NetworkSpec, ValueNetwork, values_and_features
+from paircredit.networks import NetworkSpec, values_and_features
+from paircredit.networks.state_functions import ValueNetwork
 from paircredit.types import PixelObservation
-from paircredit.weights import PairInputs, PairNetwork, SigmoidTable, weights_for
-from paircredit.weights.pair_network import lag_encoding, pair_backend
-from paircredit.weights.pairs import NORMALISER_EPSILON, dense_pair_logits, tiled_pair_logits, whole_pair_logits
+from paircredit.weights import PairInputs, SigmoidTable, weights_for
+from paircredit.weights.pair_network import PairNetwork, lag_encoding, pair_backend
+from paircredit.weights.pairs.at_once import NORMALISER_EPSILON, dense_pair_logits, whole_pair_logits
 from paircredit.weights.pairs.kernel import kernel_pair_logits
+from paircredit.weights.pairs.tiled import tiled_pair_logits
 from tests.sentences import refused
 
 SPEC = NetworkSpec(filters=(2, 2), picture_width=4, trunk=(4, 5), pair_width=8, lag="scalar", precision="float32")

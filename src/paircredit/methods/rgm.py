@@ -11,10 +11,9 @@ from jaxtyping import Array, Float, Key
 from paircredit.envs.protocol import Environment
 from paircredit.estimators import discounted_returns
 from paircredit.methods.rule import Credit, Experience, Needs
-from paircredit.networks import TransformerSpec
 from paircredit.settings import setting
 from paircredit.types import Trajectory
-from paircredit.weights import ReturnGenerator
+from paircredit.weights import ReturnGenerator, TransformerSpec
 from paircredit.weights.return_generator import Bound
 
 if TYPE_CHECKING:

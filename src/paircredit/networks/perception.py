@@ -15,8 +15,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from paircredit.envs.protocol import Discrete, Pixels, Vector
-from paircredit.networks.layers import Conv3x3, Dense, RowMatrix, fan_in_normal
-from paircredit.networks.spec import NetworkSpec, Precision, dtype_between_layers
+from paircredit.networks.layers import (
+    Conv3x3,
+    Dense,
+    NetworkSpec,
+    Precision,
+    RowMatrix,
+    dtype_between_layers,
+    fan_in_normal,
+)
 from paircredit.types import PixelObservation, PyTree
 
 LAYERS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
@@ -31,11 +38,9 @@ class PerceptionModule(Protocol):
 
     def __call__(self, observation: PyTree) -> Float[Array, " D"]:
         """The features of one observation."""
-        ...
 
     def of_change(self, observation: PyTree, before: PyTree) -> Float[Array, " D"]:
         """The features of what changed between two observations."""
-        ...
 
 
 def perception_of(key: Key[Array, ""], shown: Discrete | Pixels | Vector, network: NetworkSpec) -> PerceptionModule:
@@ -55,7 +60,6 @@ class Preparable(Protocol):
 
     def prepared(self) -> Any:
         """The same function in the form that is fast in a loop."""
-        ...
 
 
 def prepare(tree: Any) -> Any:

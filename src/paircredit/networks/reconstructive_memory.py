@@ -24,9 +24,8 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from paircredit.envs.protocol import EnvSpec, Pixels, Vector
 from paircredit.errors import PaircreditError
-from paircredit.networks.layers import LSTM, CellState, Conv3x3, Dense
+from paircredit.networks.layers import LSTM, CellState, Conv3x3, Dense, NetworkSpec
 from paircredit.networks.perception import PerceptionModule, perception_of
-from paircredit.networks.spec import NetworkSpec
 from paircredit.settings import check_all, setting
 from paircredit.types import PixelObservation, PyTree
 

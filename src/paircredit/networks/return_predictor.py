@@ -13,9 +13,8 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from paircredit.envs.protocol import EnvSpec, Pixels
 from paircredit.errors import unknown_name
 from paircredit.networks.additive_cell import AdditiveCell, CellStart
-from paircredit.networks.layers import Dense
+from paircredit.networks.layers import Dense, NetworkSpec
 from paircredit.networks.perception import PerceptionModule, perception_of
-from paircredit.networks.spec import NetworkSpec
 from paircredit.types import PixelObservation, PyTree
 
 FirstChange = Literal["zero", "whole"]

@@ -18,9 +18,8 @@ from jaxtyping import Array, Float, Int, Key
 
 from paircredit.envs.protocol import Discrete, EnvSpec, Pixels, Vector
 from paircredit.errors import PaircreditError
-from paircredit.networks.layers import Dense
+from paircredit.networks.layers import Dense, NetworkSpec
 from paircredit.networks.perception import PerceptionModule, perception_of
-from paircredit.networks.spec import NetworkSpec
 from paircredit.types import PyTree
 
 CONTRIBUTION_SCALE = 0.01
@@ -32,11 +31,9 @@ class ValueFunction(Protocol):
 
     def __call__(self, observation: PyTree) -> Float[Array, ""]:
         """The value of one observation."""
-        ...
 
     def features(self, observation: PyTree) -> Float[Array, " D"] | None:
         """The input of the last layer; None for a table, which has no layers."""
-        ...
 
 
 class PolicyTable(eqx.Module):

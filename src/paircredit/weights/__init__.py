@@ -1,8 +1,7 @@
 """Pair weight functions f(S_t, S_k, k−t): learned, handcrafted, exponential."""
 
-from paircredit.weights.handcrafted import handcrafted_weights
-from paircredit.weights.pair_network import PairNetwork, weights_for
-from paircredit.weights.return_generator import ReturnGenerator
+from paircredit.weights.pair_network import weights_for
+from paircredit.weights.return_generator import ReturnGenerator, TransformerSpec
 from paircredit.weights.tables import (
     FixedPairs,
     FixedTable,
@@ -11,6 +10,7 @@ from paircredit.weights.tables import (
     PairWeights,
     SigmoidTable,
     exponential_weights,
+    handcrafted_weights,
     trace_weights,
 )
 
@@ -19,10 +19,10 @@ __all__ = [
     "FixedTable",
     "MatrixWeights",
     "PairInputs",
-    "PairNetwork",
     "PairWeights",
     "ReturnGenerator",
     "SigmoidTable",
+    "TransformerSpec",
     "exponential_weights",
     "handcrafted_weights",
     "trace_weights",

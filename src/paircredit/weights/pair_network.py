@@ -15,16 +15,11 @@ from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import Discrete, EnvSpec, Vector
 from paircredit.errors import PaircreditError, unknown_name
-from paircredit.networks.layers import Dense
+from paircredit.networks.layers import Dense, LagEncoding, NetworkSpec
 from paircredit.networks.perception import PerceptionModule, perception_of
-from paircredit.networks.spec import LagEncoding, NetworkSpec
-from paircredit.weights.pairs import (
-    PairParameters,
-    dense_pair_logits,
-    kernel_pair_logits,
-    tiled_pair_logits,
-    whole_pair_logits,
-)
+from paircredit.weights.pairs.at_once import PairParameters, dense_pair_logits, whole_pair_logits
+from paircredit.weights.pairs.kernel import kernel_pair_logits
+from paircredit.weights.pairs.tiled import tiled_pair_logits
 from paircredit.weights.tables import PairInputs, SigmoidTable
 
 OUTPUT_SCALE = 0.01
