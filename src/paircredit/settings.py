@@ -56,14 +56,14 @@ class About:
     def range(self) -> str:
         """What the value must do, in words; empty where everything goes."""
         if self.at_least is not None and self.at_most is not None:
-            return f"lie between {self.at_least:g} and {self.at_most:g}"
+            return f"lie between {_written(self.at_least)} and {_written(self.at_most)}"
         bounds = (
             (self.at_least, "at least"),
             (self.at_most, "at most"),
             (self.above, "above"),
             (self.below, "less than"),
         )
-        words = [f"{word} {bound:g}" for bound, word in bounds if bound is not None]
+        words = [f"{word} {_written(bound)}" for bound, word in bounds if bound is not None]
         return f"be {' and '.join(words)}" if words else ""
 
     def holds(self, value: int | float) -> bool:
@@ -76,14 +76,16 @@ class About:
         )
 
 
-def setting(default: Any, meaning: str, source: str = "", *, static: bool | None = None, **bounds: int | float) -> Any:
+def setting(
+    default: Any, meaning: str = "", source: str = "", *, static: bool | None = None, **bounds: int | float
+) -> Any:
     """A field of a method, or of a group of its settings.
 
     Floats are traced: a sweep compiles once, and members may differ in them. What shapes the program is static.
 
     Args:
         default: the value that it has where nobody says.
-        meaning: what it decides, as a sentence without its full stop.
+        meaning: what it decides, as a sentence without its full stop; environments have a docstring instead.
         source: where the default comes from, and what the paper says elsewhere.
         static: whether it shapes the program; left out, all but floats, None and modules do.
         bounds: `at_least`, `at_most`, `above`, `below`.
@@ -91,6 +93,10 @@ def setting(default: Any, meaning: str, source: str = "", *, static: bool | None
     if static is None:
         static = not (default is None or isinstance(default, float | eqx.Module))
     return eqx.field(default=default, static=static, metadata={ABOUT: About(meaning, source, **bounds)})
+
+
+def _written(bound: int | float) -> str:
+    return f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
 
 
 def about(field: dataclasses.Field) -> About:

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import DmEnvironment, Vector, dm_environment
-from paircredit.envs.bsuite import CatchChance, CatchConfig
-from paircredit.envs.dm_env import _ADAPTERS, ROUNDS, _Episodes
+from paircredit.envs import Vector, dm_environment
+from paircredit.envs.bsuite import CatchConfig
+from paircredit.envs.bsuite.catch import CatchChance
+from paircredit.envs.dm_env import _ADAPTERS, ROUNDS, DmEnvironment, _Episodes
 from paircredit.envs.segments import InSegments
 from paircredit.methods import make_method, methods
 from paircredit.settings import replace_dotted

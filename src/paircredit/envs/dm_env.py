@@ -37,19 +37,15 @@ class DmLike(Protocol):
 
     def reset(self) -> Any:
         """Begin an episode; its first time step."""
-        ...
 
     def step(self, action: int) -> Any:
         """Act; the next time step."""
-        ...
 
     def action_spec(self) -> Any:
         """What an action is."""
-        ...
 
     def observation_spec(self) -> Any:
         """What an observation is."""
-        ...
 
 
 @runtime_checkable
@@ -97,7 +93,6 @@ class DmEnvironment(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        """The shape of the environment."""
         return EnvSpec(self.name, self.num_actions, Vector(self.size), self.horizon)
 
     def reset(self, key: Key[Array, ""]) -> tuple[DmState, TimeStep]:

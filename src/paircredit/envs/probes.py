@@ -47,7 +47,6 @@ class Probe(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        """The shape of the environment."""
         return EnvSpec(self.name, self.rewards.shape[-1], Discrete(4), self.rewards.shape[-3])
 
     def reset(self, key: Key[Array, ""]) -> tuple[tuple[Array, Array], TimeStep]:

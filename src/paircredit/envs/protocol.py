@@ -93,15 +93,12 @@ class Environment(Protocol):
     @property
     def spec(self) -> EnvSpec:
         """The shape of the environment."""
-        ...
 
     def reset(self, key: Key[Array, ""]) -> tuple[PyTree, TimeStep]:
         """A fresh state and its first time step (reward 0, neither terminated nor truncated)."""
-        ...
 
     def step(self, key: Key[Array, ""], state: PyTree, action: Int[Array, ""]) -> tuple[PyTree, TimeStep]:
         """One transition. What follows an end is never read."""
-        ...
 
 
 @runtime_checkable
@@ -110,7 +107,6 @@ class Summarises(Protocol):
 
     def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
         """Scalars by name, which the training loop records beside the return."""
-        ...
 
 
 class TabularModel(eqx.Module):
@@ -139,7 +135,6 @@ class TabularEnvironment(Environment, Protocol):
 
     def model(self) -> TabularModel:
         """The model that `step` samples from."""
-        ...
 
 
 @runtime_checkable
@@ -152,7 +147,6 @@ class EpisodesOnHost(Protocol):
     @property
     def host_number(self) -> Any:
         """The number of this environment among all such ones of the process."""
-        ...
 
 
 @runtime_checkable
@@ -161,11 +155,9 @@ class Layered(Protocol):
 
     def model(self) -> Any:
         """Its tables, a `TabularModel`."""
-        ...
 
     def layers(self) -> Any:
         """The layer of every state, counted from 1."""
-        ...
 
 
 class EnvConfig(Protocol):
@@ -173,4 +165,3 @@ class EnvConfig(Protocol):
 
     def build(self) -> Any:
         """The environment itself; bad settings are refused with a `PaircreditError`."""
-        ...

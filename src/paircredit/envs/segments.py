@@ -25,16 +25,13 @@ class InSegments(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        """The shape of a segment."""
         spec: EnvSpec = self.env.spec
         return dataclasses.replace(spec, horizon=self.steps, whole_episodes=False)
 
     def reset(self, key: Key[Array, ""]) -> tuple[PyTree, TimeStep]:
-        """As the environment does."""
         state: tuple[PyTree, TimeStep] = self.env.reset(key)
         return state
 
     def step(self, key: Key[Array, ""], state: PyTree, action: Int[Array, ""]) -> tuple[PyTree, TimeStep]:
-        """As the environment does."""
         following: tuple[PyTree, TimeStep] = self.env.step(key, state, action)
         return following

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from paircredit.envs import make_environment
-from paircredit.envs.minatar import GAMES, MinAtarState
+from paircredit.envs.minatar import GAMES
+from paircredit.envs.minatar.game import MinAtarState
 from paircredit.envs.minatar.seaquest import DIVERS, ENEMIES, SHOTS, Divers, Enemies, Shots
 from tests.envs.minatar.original import play, play_crowd
 

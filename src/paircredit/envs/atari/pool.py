@@ -19,7 +19,7 @@ import numpy as np
 
 from paircredit.envs.atari import emulators
 from paircredit.envs.atari.emulators import Options
-from paircredit.envs.turns import Turns
+from paircredit.envs.hosted import Turns
 from paircredit.errors import PaircreditError
 
 PATIENCE = 10.0

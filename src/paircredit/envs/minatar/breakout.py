@@ -9,7 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from paircredit.envs.minatar.environment import SIZE, ahead, boolean, columns, inside, int32, layers, moved
+from paircredit.envs.minatar.game import SIZE, ahead, columns, inside, layers, moved
 
 BOTTOM = SIZE - 1
 
@@ -44,17 +44,17 @@ class Breakout:
     def start(self, chance: Float[Array, " 1"]) -> BreakoutState:
         """Chance: does the ball come from the left or from the right?"""
         from_left = chance[0] < 1 / 2
-        ball_x, ball_y = jnp.where(from_left, 0, SIZE - 1), int32(3)
+        ball_x, ball_y = jnp.where(from_left, 0, SIZE - 1), jnp.int32(3)
         return BreakoutState(
-            x=int32(4),
+            x=jnp.int32(4),
             ball_x=ball_x,
             ball_y=ball_y,
             right=from_left,
-            down=boolean(True),
+            down=jnp.bool_(True),
             last_x=ball_x,
             last_y=ball_y,
             bricks=_wall(),
-            in_brick=boolean(False),
+            in_brick=jnp.bool_(False),
         )
 
     def step(

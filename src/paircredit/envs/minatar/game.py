@@ -26,41 +26,33 @@ class Game(Protocol):
     @property
     def name(self) -> str:
         """The name of the game."""
-        ...
 
     @property
     def actions(self) -> tuple[int, ...]:
         """The actions that differ in this game, as the original numbers all six."""
-        ...
 
     @property
     def channels(self) -> int:
         """Kinds of things in a picture."""
-        ...
 
     @property
     def start_chances(self) -> int:
         """The number of random numbers that a start needs."""
-        ...
 
     @property
     def step_chances(self) -> int:
         """The number of random numbers that a step needs."""
-        ...
 
     def start(self, chance: Float[Array, " start"]) -> PyTree:
         """The state at the beginning of an episode."""
-        ...
 
     def step(
         self, state: PyTree, action: Int[Array, ""], chance: Float[Array, " step"]
     ) -> tuple[PyTree, Float[Array, ""], Bool[Array, ""]]:
         """The next state, the reward, and whether the game is over. Actions have the numbers of the original."""
-        ...
 
     def picture(self, state: PyTree) -> Bool[Array, "10 10 C"]:
         """The picture: one channel per kind of thing."""
-        ...
 
 
 class MinAtarState(eqx.Module):
@@ -160,23 +152,3 @@ def ahead(x: Int[Array, "*N"], right: Bool[Array, "*N"]) -> Int[Array, "*N"]:
 def moved(x: Int[Array, ""], less: Bool[Array, ""], more: Bool[Array, ""], lowest: int, highest: int) -> Int[Array, ""]:
     """A coordinate, one less or one more, between two bounds."""
     return jnp.clip(x - less.astype(jnp.int32) + more.astype(jnp.int32), lowest, highest)
-
-
-def int32(value: int) -> Int[Array, ""]:
-    """A number as an array of the type that all games count in."""
-    return jnp.asarray(value, dtype=jnp.int32)
-
-
-def boolean(value: bool) -> Bool[Array, ""]:
-    """True or False as an array."""
-    return jnp.asarray(value, dtype=bool)
-
-
-def zeros(count: int) -> Int[Array, " N"]:
-    """`count` zeros."""
-    return jnp.zeros((count,), dtype=jnp.int32)
-
-
-def falses(count: int) -> Bool[Array, " N"]:
-    """`count` times False."""
-    return jnp.zeros((count,), dtype=bool)

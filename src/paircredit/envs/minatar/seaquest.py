@@ -15,19 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from paircredit.envs.minatar.environment import (
-    SIZE,
-    ahead,
-    boolean,
-    columns,
-    falses,
-    inside,
-    int32,
-    layers,
-    moved,
-    uniform_int,
-    zeros,
-)
+from paircredit.envs.minatar.game import SIZE, ahead, columns, inside, layers, moved, uniform_int
 
 ENEMIES, SHOTS, DIVERS = 32, 3, 3
 """Enemies cross in 30 steps or more and come one a step at most; own bullets and divers are two at most."""
@@ -113,24 +101,22 @@ class Seaquest:
 
     def start(self, chance: Float[Array, " 0"]) -> SeaquestState:
         return SeaquestState(
-            x=int32(5),
-            y=int32(0),
-            right=boolean(False),
-            oxygen=int32(FULL_OXYGEN),
-            saved=int32(0),
-            at_surface=boolean(True),
-            reload=int32(0),
-            enemy_timer=int32(FIRST_SPAWN_SPEED),
-            diver_timer=int32(DIVER_EVERY),
-            spawn_speed=int32(FIRST_SPAWN_SPEED),
-            move_speed=int32(FIRST_MOVE_SPEED),
-            ramp_index=int32(0),
+            x=jnp.int32(5),
+            y=jnp.int32(0),
+            right=jnp.bool_(False),
+            oxygen=jnp.int32(FULL_OXYGEN),
+            saved=jnp.int32(0),
+            at_surface=jnp.bool_(True),
+            reload=jnp.int32(0),
+            enemy_timer=jnp.int32(FIRST_SPAWN_SPEED),
+            diver_timer=jnp.int32(DIVER_EVERY),
+            spawn_speed=jnp.int32(FIRST_SPAWN_SPEED),
+            move_speed=jnp.int32(FIRST_MOVE_SPEED),
+            ramp_index=jnp.int32(0),
             shots=Shots(**_none_alive(SHOTS)),
             enemy_shots=jnp.zeros((2, SIZE, SIZE), dtype=bool),
-            enemies=Enemies(
-                **_none_alive(ENEMIES), wait=zeros(ENEMIES), submarine=falses(ENEMIES), reload=zeros(ENEMIES)
-            ),
-            divers=Divers(**_none_alive(DIVERS), wait=zeros(DIVERS)),
+            enemies=Enemies(**_none_alive(ENEMIES, "wait", "reload"), submarine=jnp.zeros(ENEMIES, dtype=bool)),
+            divers=Divers(**_none_alive(DIVERS, "wait")),
         )
 
     def step(
@@ -142,7 +128,7 @@ class Seaquest:
         diver_timer = jnp.where(state.diver_timer == 0, DIVER_EVERY, state.diver_timer)
 
         fires = (action == 5) & (state.reload == 0)
-        bullet = Shots(x=state.x, y=state.y, right=state.right, alive=boolean(True))
+        bullet = Shots(x=state.x, y=state.y, right=state.right, alive=jnp.bool_(True))
         shots = _push(state.shots, bullet, fires)
         reload = jnp.where(fires, RELOAD, state.reload)
         x = moved(state.x, action == 1, action == 3, 0, SIZE - 1)
@@ -156,12 +142,8 @@ class Seaquest:
             shots, enemies, enemies.submarine, state.move_speed, x, y
         )
         # A submarine that was hit in this very step still shoots: so it does in the original.
-        fresh = jnp.stack([_mark(enemies, shooting & ~enemies.right), _mark(enemies, shooting & enemies.right)])
-        enemies = _replace(enemies, reload=jnp.where(shooting, ENEMY_RELOAD, enemies.reload - 1))
-        enemy_shots = state.enemy_shots | fresh
-        hit_bullet = jnp.any(enemy_shots[:, y, x])
-        enemy_shots = jnp.stack([_shifted(enemy_shots[0], -1), _shifted(enemy_shots[1], 1)])
-        hit_bullet |= jnp.any(enemy_shots[:, y, x])
+        enemy_shots, hit_bullet = _shoot_back(state.enemy_shots, enemies, shooting, x, y)
+        enemies = dataclasses.replace(enemies, reload=jnp.where(shooting, ENEMY_RELOAD, enemies.reload - 1))
         shots, enemies, shot_fish, hit_fish = _swim(shots, enemies, ~enemies.submarine, state.move_speed, x, y)
 
         under_water = y > 0
@@ -195,7 +177,7 @@ class Seaquest:
 
     def picture(self, state: SeaquestState) -> Bool[Array, "10 10 C"]:
         """Front, back, own bullets, trails, their bullets, fish, submarines, oxygen, divers on board, divers."""
-        player = Shots(x=state.x[None], y=state.y[None], right=state.right[None], alive=falses(1) | True)
+        player = Shots(x=state.x[None], y=state.y[None], right=state.right[None], alive=jnp.zeros(1, dtype=bool) | True)
         column, bottom = columns(), columns()[:, None] == SIZE - 1
         enemies, divers = state.enemies, state.divers
         return layers(
@@ -221,10 +203,10 @@ def _new_enemy(state: SeaquestState, chance: Float[Array, " 3"]) -> Enemies:
         x=jnp.where(right, 0, SIZE - 1),
         y=row,
         right=right,
-        alive=boolean(True),
+        alive=jnp.bool_(True),
         wait=state.move_speed,
         submarine=submarine,
-        reload=int32(ENEMY_RELOAD),
+        reload=jnp.int32(ENEMY_RELOAD),
     )
     return _push(here, new, (state.enemy_timer == 0) & ~blocked)
 
@@ -235,8 +217,8 @@ def _new_diver(state: SeaquestState, chance: Float[Array, " 2"]) -> Divers:
         x=jnp.where(right, 0, SIZE - 1),
         y=1 + uniform_int(chance[1], ROWS),
         right=right,
-        alive=boolean(True),
-        wait=int32(DIVER_MOVES_EVERY),
+        alive=jnp.bool_(True),
+        wait=jnp.int32(DIVER_MOVES_EVERY),
     )
     return _push(state.divers, new, state.diver_timer == 0)
 
@@ -244,10 +226,24 @@ def _new_diver(state: SeaquestState, chance: Float[Array, " 2"]) -> Divers:
 def _shoot(shots: Shots, enemies: Enemies) -> tuple[Shots, Enemies, Int[Array, ""]]:
     """The player's bullets fly; each, the newest first, hits the oldest fish where it is, else the oldest submarine."""
     x = shots.ahead
-    shots = _replace(shots, x=x, alive=shots.alive & inside(x))
+    shots = dataclasses.replace(shots, x=x, alive=shots.alive & inside(x))
     priority = jnp.arange(ENEMIES, dtype=jnp.int32) + jnp.where(enemies.submarine, 0, ENEMIES)
     shots, hit = _strike(shots, enemies, enemies.alive, priority, range(SHOTS))
     return shots, _without(enemies, hit), jnp.sum(hit, dtype=jnp.int32)
+
+
+def _shoot_back(
+    flying: Bool[Array, "2 10 10"],
+    enemies: Enemies,
+    shooting: Bool[Array, " N"],
+    x: Int[Array, ""],
+    y: Int[Array, ""],
+) -> tuple[Bool[Array, "2 10 10"], Bool[Array, ""]]:
+    """The enemies' bullets with those that are shot now, one column on; and whether one hits the player on its way."""
+    fresh = jnp.stack([_mark(enemies, shooting & ~enemies.right), _mark(enemies, shooting & enemies.right)])
+    before = flying | fresh
+    after = jnp.stack([_shifted(before[0], -1), _shifted(before[1], 1)])
+    return after, jnp.any(before[:, y, x]) | jnp.any(after[:, y, x])
 
 
 def _swim(
@@ -259,7 +255,7 @@ def _swim(
     moves = kind & (enemies.wait == 0)
     places = jnp.where(moves, enemies.ahead, enemies.x)
     waits = jnp.where(moves, speed, enemies.wait - 1)
-    enemies = _replace(
+    enemies = dataclasses.replace(
         enemies, x=places, wait=jnp.where(kind, waits, enemies.wait), alive=enemies.alive & inside(places)
     )
     meets = moves & enemies.alive & (enemies.x == x) & (enemies.y == y)
@@ -293,7 +289,7 @@ def _pick_up(
     met = divers.alive & (divers.y == y) & ((divers.x == x) | (places == x))
     counts = met.astype(jnp.int32)
     aboard = met & (saved + jnp.cumsum(counts, dtype=jnp.int32) - counts < FULL_BOAT)
-    divers = _replace(
+    divers = dataclasses.replace(
         divers,
         x=places,
         wait=jnp.where(moves, DIVER_MOVES_EVERY, divers.wait - 1),
@@ -312,12 +308,8 @@ def _push(things: Thing, new: Thing, where: Bool[Array, ""]) -> Thing:
     return pushed_things
 
 
-def _replace(things: Thing, **fields: Array) -> Thing:
-    return dataclasses.replace(things, **fields)
-
-
 def _without(things: Thing, dead: Bool[Array, " N"]) -> Thing:
-    return _replace(things, alive=things.alive & ~dead)
+    return dataclasses.replace(things, alive=things.alive & ~dead)
 
 
 def _shifted(shots: Bool[Array, "10 10"], by: int) -> Bool[Array, "10 10"]:
@@ -332,11 +324,12 @@ def _mark(things: Shots, wanted: Bool[Array, " N"], x: Int[Array, " N"] | None =
     Rows are drawn as bits of a number, which takes a tenth of the comparisons.
     """
     x = things.x if x is None else x
-    bits = jnp.where(wanted & inside(x), jnp.left_shift(int32(1), x), 0)
+    bits = jnp.where(wanted & inside(x), jnp.left_shift(jnp.int32(1), x), 0)
     by_row = jnp.where(things.y[:, None] == columns(), bits[:, None], 0)
-    rows = jax.lax.reduce(by_row, int32(0), jax.lax.bitwise_or, (0,))
+    rows = jax.lax.reduce(by_row, jnp.int32(0), jax.lax.bitwise_or, (0,))
     return jnp.right_shift(rows[:, None], columns()) & 1 > 0
 
 
-def _none_alive(count: int) -> dict[str, Array]:
-    return {"x": zeros(count), "y": zeros(count), "right": falses(count), "alive": falses(count)}
+def _none_alive(count: int, *counters: str) -> dict[str, Array]:
+    kinds: dict[str, type] = dict.fromkeys(("x", "y", *counters), jnp.int32) | dict.fromkeys(("right", "alive"), bool)
+    return {name: jnp.zeros(count, dtype=kind) for name, kind in kinds.items()}

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from paircredit.envs.minatar.environment import SIZE, boolean, columns, int32, layers, moved
+from paircredit.envs.minatar.game import SIZE, columns, layers, moved
 
 FIRST_MOVE_EVERY, LEAST_MOVE_EVERY = 12, 6
 BOMB_EVERY, RELOAD = 10, 5
@@ -52,16 +52,16 @@ class SpaceInvaders:
     def start(self, chance: Float[Array, " 0"]) -> SpaceInvadersState:
         nothing = jnp.zeros((SIZE, SIZE), dtype=bool)
         return SpaceInvadersState(
-            x=int32(5),
+            x=jnp.int32(5),
             shots=nothing,
             bombs=nothing,
             aliens=_wave(),
-            left=boolean(True),
-            move_every=int32(FIRST_MOVE_EVERY),
-            move_timer=int32(FIRST_MOVE_EVERY),
-            bomb_timer=int32(BOMB_EVERY),
-            reload=int32(0),
-            ramp_index=int32(0),
+            left=jnp.bool_(True),
+            move_every=jnp.int32(FIRST_MOVE_EVERY),
+            move_timer=jnp.int32(FIRST_MOVE_EVERY),
+            bomb_timer=jnp.int32(BOMB_EVERY),
+            reload=jnp.int32(0),
+            ramp_index=jnp.int32(0),
         )
 
     def step(
