@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from paircredit.envs import make_environment
-from paircredit.envs.segments import InSegments
+from paircredit.envs.protocol import InSegments
 from paircredit.methods import make_method, replace_dotted
 from paircredit.training import Plan, member_keys, stack_members, states_like, train
 from paircredit.training.hosted import HostedMembers, Waiting, group_sizes

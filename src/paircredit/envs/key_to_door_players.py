@@ -170,13 +170,7 @@ def hitting_probability(floor: np.ndarray, goal: tuple[int, int], steps: int, sl
     """The probability of passing a cell within some steps, from every cell, for a walk that slips but wants to.
 
     Every step goes in a random direction with probability `slip`, else in the best one: `slip` 1 is a random walk,
-    `slip` 0 a straight one. A step into a wall stays.
-
-    Args:
-        floor: the cells where the agent can stand, with walls all around.
-        goal: the cell to pass.
-        steps: the number of steps.
-        slip: the probability of a random step.
+    `slip` 0 a straight one. A step off the floor, which has walls all around, stays.
     """
     probability = np.zeros(floor.shape)
     probability[goal] = 1.0

@@ -101,6 +101,26 @@ class Environment(Protocol):
         """One transition. What follows an end is never read."""
 
 
+class InSegments(eqx.Module):
+    """Any environment in segments of this many steps, for agents that do not wait for the end of an episode.
+
+    Episodes end and begin within a rollout, or go on after it.
+    """
+
+    env: Environment
+    steps: int = eqx.field(static=True)
+
+    @property
+    def spec(self) -> EnvSpec:
+        return dataclasses.replace(self.env.spec, horizon=self.steps, whole_episodes=False)
+
+    def reset(self, key: Key[Array, ""]) -> tuple[PyTree, TimeStep]:
+        return self.env.reset(key)
+
+    def step(self, key: Key[Array, ""], state: PyTree, action: Int[Array, ""]) -> tuple[PyTree, TimeStep]:
+        return self.env.step(key, state, action)
+
+
 @runtime_checkable
 class Summarises(Protocol):
     """An environment that has more to record of a batch of episodes than their mean return."""

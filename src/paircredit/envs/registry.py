@@ -78,8 +78,7 @@ def _as_variant(name: str) -> PaircreditError | None:
 
 def make_environment(name: str, **settings: object) -> Environment:
     """Build a named environment: `make_environment("dag", depth=8)`."""
-    environment: Environment = environment_config(name, **settings).build()
-    return environment
+    return environment_config(name, **settings).build()
 
 
 def environments() -> dict[str, str]:

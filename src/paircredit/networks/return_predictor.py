@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import equinox as eqx
 import jax
@@ -81,10 +81,10 @@ class ReturnPredictor(eqx.Module):
             inputs: frame and change of frame, or the `change` alone; the action joins either.
             one_module: whether frame and change share one perception module.
         """
-        if first_change not in ("zero", "whole"):
-            raise unknown_name("first change", first_change, ("zero", "whole"))
-        if inputs not in ("both", "change"):
-            raise unknown_name("kind of inputs", inputs, ("both", "change"))
+        if first_change not in get_args(FirstChange):
+            raise unknown_name("first change", first_change, get_args(FirstChange))
+        if inputs not in get_args(Inputs):
+            raise unknown_name("kind of inputs", inputs, get_args(Inputs))
         seen, channels = spec.observation, None
         if isinstance(seen, Pixels) and seen.stacked > 1:
             spec, channels = dataclasses.replace(spec, observation=seen.frame), seen.frame.channels

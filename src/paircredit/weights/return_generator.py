@@ -122,13 +122,7 @@ class Transformer(eqx.Module):
 
     @classmethod
     def random(cls, key: Key[Array, ""], tokens: int, spec: TransformerSpec) -> Transformer:
-        """Fan-in normal weights.
-
-        Args:
-            key: draws the weights.
-            tokens: the number of tokens of a full episode.
-            spec: sizes.
-        """
+        """Fan-in normal weights, for episodes of up to so many tokens."""
         if spec.width % spec.heads or spec.width % 2:
             raise PaircreditError(
                 f"A Transformer of width {spec.width} with {spec.heads} heads cannot be built: "
@@ -192,13 +186,7 @@ class ReturnGenerator(eqx.Module):
     ) -> ReturnGenerator:
         """Fan-in normal weights, those of the last layer times `scale`: all β start near 1, the regular return.
 
-        Args:
-            key: draws the weights.
-            spec: the environment whose episodes it reads.
-            network: sizes of the perception module.
-            transformer: sizes of the Transformer on top of it.
-            bound: whether β is the output of the last layer (`linear`) or 2·sigmoid of it.
-            scale: factor on the initial weights of the last layer.
+        `bound` says whether β is the output of that layer (`linear`) or 2·sigmoid of it.
         """
         if bound not in get_args(Bound):
             raise unknown_name("bound of the weights", bound, get_args(Bound))

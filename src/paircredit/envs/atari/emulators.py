@@ -49,10 +49,7 @@ class Options:
 def open_emulators(options: Options, count: int, beside_others: bool = False) -> Any:
     """This many of them, whose threads stand back when others want the cores, as those do that keep them supplied.
 
-    Args:
-        options: of the emulators.
-        count: of them.
-        beside_others: other pools share the cores with this one.
+    They share the cores with other pools where some are `beside_others`.
     """
     vector, gymnasium = importlib.import_module("ale_py.vector_env"), importlib.import_module("gymnasium")
     make = partial(
@@ -119,10 +116,7 @@ def shared_bytes(count: int, size: int) -> int:
 def serve(options: Options, count: int, files: Sequence[int]) -> None:
     """Do what is asked until nobody can ask any more.
 
-    Args:
-        options: of the emulators.
-        count: of them.
-        files: numbers of open ones: the shared memory; where questions come in and answers go out; the ends of `Turns`.
+    The files are open: the shared memory; where questions come in and answers go out; the ends of `Turns`.
     """
     shared, asked, answers, free, passed_on = files
     given, frame, news = lay_out(mmap.mmap(shared, shared_bytes(count, options.size)), count, options.size)

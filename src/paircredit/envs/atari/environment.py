@@ -91,10 +91,6 @@ class Atari(Hosted):
     """One of the games, in segments.
 
     Frames are stacked here and not by the emulator: a quarter of the bytes leaves the host.
-
-    Attributes:
-        config: its settings.
-        num_actions: that the game knows.
     """
 
     config: AtariConfig = eqx.field(static=True)

@@ -70,15 +70,12 @@ class AtariPool:
         self._step: Any = None
 
     def reset(self) -> Raw:
-        """Begin a game in each."""
         return Raw(*emulators.said_at_start(*self._emulators.reset(seed=self._seeds)))
 
     def send(self, actions: np.ndarray) -> None:
-        """Begin a step in all."""
         self._emulators.send(np.asarray(actions, dtype=np.int32))
 
     def receive(self) -> Raw:
-        """Wait until the step is done."""
         return Raw(*emulators.said(*self._emulators.recv()))
 
     @property
@@ -100,11 +97,7 @@ class AtariPool:
 
 
 class AtariProcess:
-    """The same in a process of its own, which takes turns with others; for steps that Python drives.
-
-    Attributes:
-        process: with the emulators.
-    """
+    """The same in a process of its own, which takes turns with others; for steps that Python drives."""
 
     def __init__(self, options: Options, seeds: np.ndarray, turns: Turns) -> None:
         """Returns at once: processes that are started one after another open their emulators side by side."""
@@ -126,7 +119,6 @@ class AtariProcess:
             os.close(end)
 
     def reset(self) -> Raw:
-        """Begin a game in each."""
         self._ask(emulators.BEGIN, self._seeds)
         return self.receive()
 
@@ -135,7 +127,6 @@ class AtariProcess:
         self._ask(emulators.STEP, actions)
 
     def receive(self) -> Raw:
-        """Wait until the step is done."""
         if os.read(self._answers, 1) != emulators.DONE:
             raise self._gone()
         return Raw(self._frame.copy(), self._news.copy())

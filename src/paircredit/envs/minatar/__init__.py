@@ -12,7 +12,7 @@ from paircredit.envs.minatar.freeway import Freeway
 from paircredit.envs.minatar.game import NO_BOUND, Game, MinAtar
 from paircredit.envs.minatar.seaquest import Seaquest
 from paircredit.envs.minatar.space_invaders import SpaceInvaders
-from paircredit.envs.segments import InSegments
+from paircredit.envs.protocol import InSegments
 from paircredit.errors import unknown_name
 from paircredit.settings import check_all, setting
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import equinox as eqx
 import jax
@@ -23,25 +23,14 @@ NO_BOUND = 2**31 - 1
 class Game(Protocol):
     """The rules of a game. All chance comes as numbers that are uniform in [0, 1)."""
 
-    @property
-    def name(self) -> str:
-        """The name of the game."""
-
-    @property
-    def actions(self) -> tuple[int, ...]:
-        """The actions that differ in this game, as the original numbers all six."""
-
-    @property
-    def channels(self) -> int:
-        """Kinds of things in a picture."""
-
-    @property
-    def start_chances(self) -> int:
-        """The number of random numbers that a start needs."""
-
-    @property
-    def step_chances(self) -> int:
-        """The number of random numbers that a step needs."""
+    name: ClassVar[str]
+    actions: ClassVar[tuple[int, ...]]
+    """The actions that differ in this game, as the original numbers all six."""
+    channels: ClassVar[int]
+    """Kinds of things in a picture."""
+    start_chances: ClassVar[int]
+    step_chances: ClassVar[int]
+    """The number of random numbers that a start and a step need."""
 
     def start(self, chance: Float[Array, " start"]) -> PyTree:
         """The state at the beginning of an episode."""
@@ -63,12 +52,7 @@ class MinAtarState(eqx.Module):
 
 
 class MinAtar(eqx.Module):
-    """A game with sticky actions.
-
-    Attributes:
-        sticky_action_probability: how often the last action is repeated, whatever was chosen.
-        game: the rules.
-    """
+    """A game with sticky actions: every so often the last one is repeated, whatever was chosen."""
 
     sticky_action_probability: float | Array
     game: Game = eqx.field(static=True)

@@ -304,8 +304,7 @@ def _push(things: Thing, new: Thing, where: Bool[Array, ""]) -> Thing:
     def pushed(old: Array, value: Array) -> Array:
         return jnp.where(where, jnp.concatenate([value.astype(old.dtype)[None], old[:-1]]), old)
 
-    pushed_things: Thing = jax.tree.map(pushed, things, new)
-    return pushed_things
+    return jax.tree.map(pushed, things, new)
 
 
 def _without(things: Thing, dead: Bool[Array, " N"]) -> Thing:
