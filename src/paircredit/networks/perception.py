@@ -39,9 +39,6 @@ class PerceptionModule(Protocol):
     def __call__(self, observation: PyTree) -> Float[Array, " D"]:
         """The features of one observation."""
 
-    def of_change(self, observation: PyTree, before: PyTree) -> Float[Array, " D"]:
-        """The features of what changed between two observations."""
-
 
 def perception_of(key: Key[Array, ""], shown: Discrete | Pixels | Vector, network: NetworkSpec) -> PerceptionModule:
     """A module that maps one observation to `network.trunk[1]` features."""
@@ -121,21 +118,11 @@ class Perception(eqx.Module):
 
     def __call__(self, observation: PixelObservation) -> Float[Array, " D"]:
         dtype = self._dtype()
-        return self._features(observation.pixels.astype(dtype), observation.flags.astype(dtype))
-
-    def of_change(self, observation: PixelObservation, before: PixelObservation) -> Float[Array, " D"]:
-        """The features of what changed between two observations: pixels and flags as differences, in −1 … 1."""
-        dtype = self._dtype()  # differences of bytes are exact even in bfloat16
-        pixels = observation.pixels.astype(dtype) - before.pixels.astype(dtype)
-        return self._features(pixels, observation.flags.astype(dtype) - before.flags.astype(dtype))
-
-    def _features(self, pixels: Float[Array, "H W C"], flags: Float[Array, " F"]) -> Float[Array, " D"]:
-        """The features of a picture whose pixels are on the scale of bytes."""
-        dtype = pixels.dtype
+        pixels = observation.pixels.astype(dtype)
         x = pixels.reshape(pixels.shape[0], -1) * jnp.asarray(1 / 255, dtype=dtype)
         x = jax.nn.relu(self.second(jax.nn.relu(self.first(x))))
         x = jax.nn.relu(self.picture(x.reshape(-1)))
-        x = jax.nn.relu(self.joined(x) + (flags @ self.flags.astype(dtype)))
+        x = jax.nn.relu(self.joined(x) + (observation.flags.astype(dtype) @ self.flags.astype(dtype)))
         return jax.nn.relu(self.last(x)).astype(self.flags.dtype)
 
 
@@ -192,19 +179,8 @@ class NaturePerception(eqx.Module):
         )
 
     def __call__(self, observation: PixelObservation) -> Float[Array, " D"]:
-        return self._features(observation.pixels.astype(self._dtype()))
-
-    def of_change(self, observation: PixelObservation, before: PixelObservation) -> Float[Array, " D"]:
-        """The features of what changed between two observations: pixels as differences, in −1 … 1."""
-        dtype = self._dtype()  # differences of bytes are exact even in bfloat16
-        return self._features(observation.pixels.astype(dtype) - before.pixels.astype(dtype))
-
-    def _dtype(self) -> jnp.dtype:
-        return dtype_between_layers(self.precision, self.dense.weight.dtype)
-
-    def _features(self, pixels: Float[Array, "H W C"]) -> Float[Array, " D"]:
-        """The features of a picture whose pixels are on the scale of bytes."""
-        x = pixels * jnp.asarray(1 / 255, dtype=pixels.dtype)
+        dtype = dtype_between_layers(self.precision, self.dense.weight.dtype)
+        x = observation.pixels.astype(dtype) * jnp.asarray(1 / 255, dtype=dtype)
         for convolution in self.convolutions:
             x = jax.nn.relu(convolution(x))
         return jax.nn.relu(self.dense(x.reshape(-1))).astype(self.dense.weight.dtype)
@@ -241,10 +217,6 @@ class VectorPerception(eqx.Module):
     def __call__(self, observation: Float[Array, " size"]) -> Float[Array, " D"]:
         return jax.nn.relu(self.last(jax.nn.relu(self.first(observation))))
 
-    def of_change(self, observation: Float[Array, " size"], before: Float[Array, " size"]) -> Float[Array, " D"]:
-        """The features of what changed between two observations."""
-        return self(observation - before)
-
 
 class StateEmbedding(eqx.Module):
     """A row of numbers per state and one dense layer, for methods that need features of numbered states."""
@@ -262,6 +234,12 @@ class StateEmbedding(eqx.Module):
     def __call__(self, observation: Int[Array, ""]) -> Float[Array, " D"]:
         return jax.nn.relu(self.last(self.table[observation]))
 
-    def of_change(self, observation: Int[Array, ""], before: Int[Array, ""]) -> Float[Array, " D"]:
-        """The features of a change of state: those of the difference of two one-hot vectors."""
-        return jax.nn.relu(self.last(self.table[observation] - self.table[before]))
+
+def of_change(perception: PerceptionModule, observation: PyTree, before: PyTree) -> Float[Array, " D"]:
+    """The features of what changed between two observations: of the difference of all numbers that they hold.
+
+    Of pictures those are differences of bytes, exact even in bfloat16; of numbered states, of two one-hot vectors.
+    """
+    if isinstance(perception, StateEmbedding):
+        return jax.nn.relu(perception.last(perception.table[observation] - perception.table[before]))
+    return perception(jax.tree.map(lambda now, then: now.astype(float) - then.astype(float), observation, before))

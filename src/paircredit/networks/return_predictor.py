@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import Literal, NamedTuple, get_args
 
 import equinox as eqx
@@ -14,7 +15,7 @@ from paircredit.envs.protocol import EnvSpec, Pixels
 from paircredit.errors import unknown_name
 from paircredit.networks.additive_cell import AdditiveCell, CellStart
 from paircredit.networks.layers import Dense, NetworkSpec
-from paircredit.networks.perception import PerceptionModule, perception_of
+from paircredit.networks.perception import PerceptionModule, of_change, perception_of
 from paircredit.types import PixelObservation, PyTree
 
 FirstChange = Literal["zero", "whole"]
@@ -117,7 +118,7 @@ class ReturnPredictor(eqx.Module):
         """The features that the cell gets for every step of one episode."""
         observations = self.seen(observations)
         before = jax.tree.map(lambda x: jnp.concatenate([x[:1], x[:-1]]), observations)
-        changes = jax.vmap(self.change.of_change)(observations, before)
+        changes = jax.vmap(partial(of_change, self.change))(observations, before)
         if self.first_change == "whole":
             changes = changes.at[0].set(self.change(jax.tree.map(lambda x: x[0], observations)))
         return self._joined(observations, changes, actions)
@@ -156,7 +157,7 @@ class ReturnPredictor(eqx.Module):
             first = starts.reshape(starts.shape + (1,) * (x.ndim - 1))
             return jnp.where(first, x, jnp.concatenate([last[None], x[:-1]]))
 
-        changes = jax.vmap(self.change.of_change)(observations, jax.tree.map(previous, before, observations))
+        changes = jax.vmap(partial(of_change, self.change))(observations, jax.tree.map(previous, before, observations))
         if self.first_change == "whole":
             changes = jnp.where(starts[:, None], jax.vmap(self.change)(observations), changes)
         memories = self.cell.stream(self._joined(observations, changes, actions), valid, starts, memory)
