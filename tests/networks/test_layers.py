@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from paircredit.envs.protocol import EnvSpec, Pixels
-from paircredit.networks import NetworkSpec, policy_for, value_for, values_and_features
+from paircredit.networks import NetworkSpec
 from paircredit.networks.layers import Conv3x3, Dense, RowMatrix, fan_in_normal
 from paircredit.networks.perception import Perception, prepare
-from paircredit.networks.state_functions import PolicyNetwork, ValueNetwork
+from paircredit.networks.state_functions import PolicyNetwork, ValueNetwork, policy_for, value_for, values_and_features
 from paircredit.types import PixelObservation
 
 SHAPE = Pixels(height=4, width=5, channels=3, flags=2)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from paircredit.envs import Discrete, EnvSpec, make_environment
-from paircredit.networks import NetworkSpec, PolicyTable, ValueTable, num_states, policy_for, value_for
+from paircredit.networks import NetworkSpec, PolicyTable, ValueTable
+from paircredit.networks.state_functions import num_states, policy_for, value_for
 from tests.sentences import refused
 
 

@@ -10,8 +10,9 @@ import pytest
 from paircredit.envs import make_environment
 from paircredit.envs.protocol import EnvSpec, Vector
 from paircredit.methods import make_method, methods
-from paircredit.networks import NetworkSpec, policy_for, value_for
+from paircredit.networks import NetworkSpec
 from paircredit.networks.perception import VectorPerception, of_change, perception_of
+from paircredit.networks.state_functions import policy_for, value_for
 from paircredit.training import Plan, train
 from paircredit.training.loop import online_iteration, start
 from paircredit.weights import PairInputs, weights_for

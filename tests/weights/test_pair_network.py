@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from paircredit.envs.protocol import Discrete, EnvSpec, Pixels
-from paircredit.networks import NetworkSpec, value_for, values_and_features
+from paircredit.networks import NetworkSpec
+from paircredit.networks.state_functions import value_for, values_and_features
 from paircredit.types import PixelObservation
 from paircredit.weights import PairInputs, SigmoidTable, weights_for
 from paircredit.weights.pair_network import PairNetwork, lag_encoding, pair_backend

@@ -170,11 +170,8 @@ class EpisodesOnHost(Protocol):
 
 
 @runtime_checkable
-class Layered(Protocol):
-    """An environment with a model whose states come one layer after the other: values can be masked layer by layer."""
-
-    def model(self) -> Any:
-        """Its tables, a `TabularModel`."""
+class Layered(TabularEnvironment, Protocol):
+    """One whose states come one layer after the other: values can be masked layer by layer."""
 
     def layers(self) -> Any:
         """The layer of every state, counted from 1."""

@@ -22,7 +22,8 @@ from paircredit.experiments.progress import Progress
 from paircredit.experiments.resolve import Resolved, resolve, resolve_method
 from paircredit.experiments.spec import TrainingSpec, as_json
 from paircredit.methods.protocol import Method
-from paircredit.networks import PolicyTable, num_states
+from paircredit.networks import PolicyTable
+from paircredit.networks.state_functions import num_states
 from paircredit.runs.checkpoint import SECONDS_BETWEEN, Schedule
 from paircredit.runs.folder import RunWriter, rounded
 from paircredit.runs.trees import tree_sum

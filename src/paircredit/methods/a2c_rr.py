@@ -18,7 +18,7 @@ from paircredit.methods.loops import Trained, over_steps
 from paircredit.methods.return_prediction import ReturnPrediction
 from paircredit.methods.rule import Credit, Experience, Needs, lambda_credit
 from paircredit.methods.stream_prediction import read, see, start_stream
-from paircredit.networks import value_for
+from paircredit.networks.state_functions import value_for
 from paircredit.settings import setting
 from paircredit.types import Trajectory
 

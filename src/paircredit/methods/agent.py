@@ -20,9 +20,8 @@ from paircredit.metagradient import MetaProblem, explicit_one_step
 from paircredit.methods.loops import InnerLoop, OuterData, OuterLoop, Trained, over_steps
 from paircredit.methods.protocol import MetaMethod
 from paircredit.methods.rule import Credit, CreditRule, Experience, LearningRule
-from paircredit.networks import (
-    NetworkSpec,
-    ValueTable,
+from paircredit.networks import NetworkSpec, ValueTable
+from paircredit.networks.state_functions import (
     num_states,
     policy_and_value_for,
     policy_for,

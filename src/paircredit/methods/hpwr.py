@@ -11,7 +11,7 @@ from paircredit.envs.protocol import Discrete, Environment
 from paircredit.estimators.shapes import expect_shape
 from paircredit.methods.meta_pwr import TO_THE_END, weighted_rewards
 from paircredit.methods.rule import Credit, Experience, Needs
-from paircredit.networks import num_states
+from paircredit.networks.state_functions import num_states
 from paircredit.settings import setting
 from paircredit.weights import FixedPairs, FixedTable, PairWeights, handcrafted_weights
 

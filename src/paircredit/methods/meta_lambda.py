@@ -12,7 +12,7 @@ from jaxtyping import Array, Key
 from paircredit.envs.protocol import Environment
 from paircredit.errors import unknown_name
 from paircredit.methods.rule import Credit, Experience, Needs, lambda_credit
-from paircredit.networks import lambda_for
+from paircredit.networks.state_functions import lambda_for
 from paircredit.settings import setting
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from paircredit.estimators import associated_rewards, synthetic_rewards
 from paircredit.metagradient.optimisers import Optimiser
 from paircredit.methods.loops import Trained, mean_over_valid
 from paircredit.methods.rule import Credit, Experience, Needs, lambda_credit
-from paircredit.networks import contribution_for
-from paircredit.networks.state_functions import Contribution
+from paircredit.networks.state_functions import Contribution, contribution_for
 from paircredit.settings import setting
 from paircredit.types import Trajectory
 

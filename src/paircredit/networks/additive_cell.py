@@ -9,7 +9,6 @@ for its Triton back end; `interpret` runs them on a CPU, for the tests. The numb
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -196,18 +195,19 @@ def _backward_kernel(steps: int, received: Any, slopes: Any, weight: Any, totals
 def _call(kernel: Any, backend: ScanBackend, steps: Array, *others: Array) -> Array:
     """A kernel whose first input has a row per step, as has its output."""
     output = jax.ShapeDtypeStruct(steps.shape, steps.dtype)
-    call = triton_call(partial(kernel, len(steps)), output, backend != "kernel", WARPS, stages=1)
-    return call(steps, *others)
+    return triton_call(partial(kernel, len(steps)), output, backend != "kernel", WARPS, 1, steps, *others)
 
 
-def triton_call(kernel: Any, outputs: Any, interpret: bool, warps: int, stages: int, **blocks: Any) -> Callable:
-    """A kernel as a function of arrays, on a GPU or, interpreted, on a CPU; `blocks` are those of `pallas_call`."""
-
-    def call(*inputs: Array) -> Any:
-        with warnings.catch_warnings():  # JAX prefers its newer GPU back end, which does not run such loops well
-            warnings.filterwarnings("ignore", message=".*Pallas Triton.*", category=DeprecationWarning)
-            parameters = plgpu.CompilerParams(num_warps=warps, num_stages=stages)
-            called = pl.pallas_call(kernel, outputs, interpret=interpret, compiler_params=parameters, **blocks)
-            return called(*inputs)
-
-    return call
+def triton_call(
+    kernel: Any, outputs: Any, interpret: bool, warps: int, stages: int, *inputs: Array, grid: int | None = None
+) -> Any:
+    """What a kernel makes of arrays, which each of its programs sees whole; on a GPU or, interpreted, on a CPU."""
+    with warnings.catch_warnings():  # JAX prefers its newer GPU back end, which does not run such loops well
+        warnings.filterwarnings("ignore", message=".*Pallas Triton.*", category=DeprecationWarning)
+        return pl.pallas_call(
+            kernel,
+            outputs,
+            grid=() if grid is None else (grid,),
+            interpret=interpret,
+            compiler_params=plgpu.CompilerParams(num_warps=warps, num_stages=stages),
+        )(*inputs)

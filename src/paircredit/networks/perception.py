@@ -7,7 +7,8 @@ stays the same from step to step before a loop over steps.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -30,14 +31,8 @@ LAYERS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 """Filters, size and stride of the convolutions for large pictures."""
 SMALLEST = 36
 """Pixels that a picture needs each way, so that the last of these convolutions has something left to see."""
-
-
-@runtime_checkable
-class PerceptionModule(Protocol):
-    """A module that makes features of what an environment shows."""
-
-    def __call__(self, observation: PyTree) -> Float[Array, " D"]:
-        """The features of one observation."""
+PerceptionModule = Callable[[PyTree], Float[Array, " D"]]
+"""A module that makes features of one observation."""
 
 
 def perception_of(key: Key[Array, ""], shown: Discrete | Pixels | Vector, network: NetworkSpec) -> PerceptionModule:
@@ -49,23 +44,6 @@ def perception_of(key: Key[Array, ""], shown: Discrete | Pixels | Vector, networ
     if isinstance(shown, Vector):
         return VectorPerception.random(key, shown, network)
     return StateEmbedding.random(key, shown.size, network)
-
-
-@runtime_checkable
-class Preparable(Protocol):
-    """A module that can compute in advance what does not change while it is applied in a loop."""
-
-    def prepared(self) -> Any:
-        """The same function in the form that is fast in a loop."""
-
-
-def prepare(tree: Any) -> Any:
-    """The same functions, with every `Preparable` module in its prepared form."""
-
-    def prepared(node: Any) -> Any:
-        return node.prepared() if isinstance(node, Preparable) else node
-
-    return jax.tree.map(prepared, tree, is_leaf=lambda node: isinstance(node, Preparable))
 
 
 class Perception(eqx.Module):
@@ -124,6 +102,15 @@ class Perception(eqx.Module):
         x = jax.nn.relu(self.picture(x.reshape(-1)))
         x = jax.nn.relu(self.joined(x) + (observation.flags.astype(dtype) @ self.flags.astype(dtype)))
         return jax.nn.relu(self.last(x)).astype(self.flags.dtype)
+
+
+def prepare(tree: Any) -> Any:
+    """The same functions, with the matrices of every `Perception` written out, before they are used in a loop."""
+
+    def found(node: Any) -> bool:
+        return isinstance(node, Perception)
+
+    return jax.tree.map(lambda node: node.prepared() if found(node) else node, tree, is_leaf=found)
 
 
 class StridedConvolution(eqx.Module):

@@ -69,18 +69,11 @@ class ReturnPredictor(eqx.Module):
         inputs: Inputs = "both",
         one_module: bool = False,
     ) -> ReturnPredictor:
-        """A predictor at its start.
+        """A predictor at its start, for the episodes of an environment.
 
-        Args:
-            key: draws the weights.
-            spec: the environment whose episodes it reads.
-            network: sizes of the perception modules.
-            width: units of the dense layer below the cell.
-            cells: width of the cell.
-            start: the initial state of the cell, see `AdditiveCell.random`.
-            first_change: the change at the first step: `zero`, or the `whole` frame.
-            inputs: frame and change of frame, or the `change` alone; the action joins either.
-            one_module: whether frame and change share one perception module.
+        Its dense layer has `width` units, its cell, which starts as `AdditiveCell.random` says, `cells`. The change at
+        the first step is `zero` or the `whole` frame. It sees frame and change of frame, with a perception module each
+        or one for both, or the `change` alone; the action joins either.
         """
         if first_change not in get_args(FirstChange):
             raise unknown_name("first change", first_change, get_args(FirstChange))
@@ -140,16 +133,10 @@ class ReturnPredictor(eqx.Module):
         before: PyTree,
         memory: Float[Array, " C"],
     ) -> Reading:
-        """The predictions for a segment of a stream, in which sequences end and others start.
+        """The predictions for S_0 … S_{T−1} and A_0 … A_{T−1} of a stream, in which sequences end and others start.
 
-        Args:
-            observations: S_0 … S_{T−1} of the segment.
-            actions: A_0 … A_{T−1}.
-            valid: the steps that belong to a sequence.
-            starts: the steps that are the first of a sequence.
-            before: the `seen` part of the last observation before the segment; not used where the first step starts a
-                sequence.
-            memory: the memory after that observation.
+        `before` is the `seen` part of the last observation before the segment, not used where the first step starts a
+        sequence, and `memory` the memory after that observation.
         """
         observations = self.seen(observations)
 
@@ -166,14 +153,10 @@ class ReturnPredictor(eqx.Module):
     def __call__(
         self, observations: PyTree, actions: Int[Array, " T"], valid: Bool[Array, " T"], chunk: int | None = None
     ) -> Float[Array, " T"]:
-        """The predictions g_t of one episode; after its end the last one is repeated.
+        """The predictions g_t for S_0 … S_{T−1} and A_0 … A_{T−1} of one episode; after its end the last is repeated.
 
-        Args:
-            observations: S_0 … S_{T−1}.
-            actions: A_0 … A_{T−1}.
-            valid: the steps that belong to the episode.
-            chunk: for long episodes, truncated backpropagation: the memory passes from one chunk of this many steps to
-                the next, the gradient does not. None: the gradient passes everywhere.
+        With a `chunk`, for long episodes, backpropagation is truncated: the memory passes from one chunk of this many
+        steps to the next, the gradient does not.
         """
         steps = self.steps(observations, actions)
         empty = self.empty_memory()

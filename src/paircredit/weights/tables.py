@@ -81,7 +81,6 @@ class SigmoidTable(eqx.Module):
         return jax.nn.sigmoid(self.eta[states[:-1, None], states[None, 1:]])
 
     def matrix(self) -> Float[Array, "S S"]:
-        """The weight of every pair of states."""
         return jax.nn.sigmoid(self.eta)
 
 
@@ -95,7 +94,6 @@ class FixedTable(eqx.Module):
         return self.table[states[:-1, None], states[None, 1:]]
 
     def matrix(self) -> Float[Array, "S S"]:
-        """The weight of every pair of states."""
         return self.table
 
 
@@ -112,7 +110,6 @@ class FixedPairs(eqx.Module):
         return self.pairs
 
     def matrix(self) -> Float[Array, "T T"]:
-        """The weight of every pair of times."""
         return self.pairs
 
 

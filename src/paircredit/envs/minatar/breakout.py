@@ -9,7 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from paircredit.envs.minatar.game import SIZE, ahead, columns, inside, layers, moved
+from paircredit.envs.minatar.game import SIZE, ahead, cell, columns, inside, layers, moved
 
 BOTTOM = SIZE - 1
 
@@ -66,14 +66,14 @@ class Breakout:
         ball_x = jnp.clip(ball_x, 0, SIZE - 1)
 
         at_top = ball_y < 0
-        cell = (columns()[:, None] == ball_y) & (columns() == ball_x)
-        in_brick = jnp.any(state.bricks & cell)
+        here = cell(ball_x, ball_y)
+        in_brick = jnp.any(state.bricks & here)
         breaks = in_brick & ~state.in_brick
         at_bottom = ~in_brick & (ball_y == BOTTOM)
         caught = at_bottom & (state.ball_x == paddle)
         edged = at_bottom & ~caught & (ball_x == paddle)
         bounces = breaks | caught | edged
-        bricks = (state.bricks & ~(breaks & cell)) | (at_bottom & ~jnp.any(state.bricks) & _wall())
+        bricks = (state.bricks & ~(breaks & here)) | (at_bottom & ~jnp.any(state.bricks) & _wall())
         after = BreakoutState(
             x=paddle,
             ball_x=ball_x,
@@ -89,11 +89,8 @@ class Breakout:
 
     def picture(self, state: BreakoutState) -> Bool[Array, "10 10 C"]:
         """Paddle, ball, trail, bricks."""
-        column, row = columns(), columns()[:, None]
-        paddle = (row == BOTTOM) & (column == state.x)
-        ball = (row == state.ball_y) & (column == state.ball_x)
-        trail = (row == state.last_y) & (column == state.last_x)
-        return layers(paddle, ball, trail, state.bricks)
+        ball, trail = cell(state.ball_x, state.ball_y), cell(state.last_x, state.last_y)
+        return layers(cell(state.x, BOTTOM), ball, trail, state.bricks)
 
 
 def _wall() -> Bool[Array, "10 10"]:

@@ -110,6 +110,11 @@ def inside(x: Int[Array, "*N"]) -> Bool[Array, "*N"]:
     return (x >= 0) & (x < SIZE)
 
 
+def cell(x: Int[Array, ""], y: int | Int[Array, ""]) -> Bool[Array, "10 10"]:
+    """The picture of one thing."""
+    return (columns()[:, None] == y) & (columns() == x)
+
+
 def layers(*pictures: Bool[Array, "10 10"]) -> Bool[Array, "10 10 C"]:
     """One picture per channel. They are selected by channel, not stacked: on a CPU that is faster."""
     channel, chosen = jnp.arange(len(pictures), dtype=jnp.int32), pictures[0][..., None]

@@ -31,6 +31,8 @@ CHANNELS = 32
 """Channels in which it holds them."""
 WARPS = 2
 """Warps per program."""
+STAGES = 2
+"""Stages of its software pipeline."""
 ROWS = 4
 """Rows per program of the logits kernel."""
 STRIDE = 2
@@ -88,14 +90,7 @@ def _power_of_two(n: int) -> int:
 
 
 def _call(kernel: Any, grid: int, outputs: Any, interpret: bool, *inputs: Array) -> Any:
-    """Call a kernel whose programs see all of every input and output."""
-
-    def whole(x: Any) -> pl.BlockSpec:
-        zeros = (0,) * len(x.shape)
-        return pl.BlockSpec(x.shape, lambda _: zeros)
-
-    blocks = {"grid": (grid,), "in_specs": [whole(x) for x in inputs], "out_specs": jax.tree.map(whole, outputs)}
-    return triton_call(kernel, outputs, interpret, WARPS, stages=2, **blocks)(*inputs)
+    return triton_call(kernel, outputs, interpret, WARPS, STAGES, *inputs, grid=grid)
 
 
 def _moment_kernel(
