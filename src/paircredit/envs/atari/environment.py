@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, UInt8
 
-from paircredit.envs.atari.emulators import Options
 from paircredit.envs.atari.pool import AtariPool, AtariProcess, Raw, count_actions
 from paircredit.envs.hosted import Hosted, Turns
 from paircredit.envs.protocol import EnvSpec, Pixels
@@ -97,11 +96,6 @@ class Atari(Hosted):
     num_actions: int = eqx.field(static=True)
 
     @property
-    def options(self) -> Options:
-        """What emulators are told."""
-        return Options(**{field.name: vars(self.config)[field.name] for field in dataclasses.fields(Options)})
-
-    @property
     def in_graph(self) -> bool:
         """Rollouts are compiled programs."""
         rollouts = self.config.rollouts
@@ -127,8 +121,8 @@ class Atari(Hosted):
     def open(self, seeds: np.ndarray, turns: Turns | None = None) -> AtariPool | AtariProcess:
         """This many emulators; in a process of their own if there are turns to take and Python is to drive them."""
         if turns is None or self.in_graph or os.name != "posix":
-            return AtariPool(self.options, seeds)
-        return AtariProcess(self.options, seeds, turns)
+            return AtariPool(dataclasses.asdict(self.config), seeds)
+        return AtariProcess(dataclasses.asdict(self.config), seeds, turns)
 
     def raw(self) -> Raw:
         """The shapes of what one emulator says."""
