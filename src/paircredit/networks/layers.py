@@ -97,10 +97,6 @@ class Dense(eqx.Module):
         """Apply the layer in the precision of its input."""
         return x @ self.weight.astype(x.dtype) + self.bias.astype(x.dtype)
 
-    def astype(self, dtype: jnp.dtype) -> Dense:
-        """The same layer in another precision."""
-        return Dense(self.weight.astype(dtype), self.bias.astype(dtype))
-
 
 class Conv3x3(eqx.Module):
     """A 3×3 convolution, stride 1, padded with zeros to keep its size.

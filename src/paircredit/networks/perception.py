@@ -84,15 +84,9 @@ class Perception(eqx.Module):
         if not isinstance(self.first, Conv3x3) or not isinstance(self.second, Conv3x3):
             return self
         dtype = self._dtype()
-        return Perception(
-            self.first.as_matrix(dtype),
-            self.second.as_matrix(dtype),
-            self.picture.astype(dtype),
-            self.joined.astype(dtype),
-            self.flags,
-            self.last.astype(dtype),
-            self.precision,
-        )
+        first, second = self.first.as_matrix(dtype), self.second.as_matrix(dtype)
+        picture, joined, last = jax.tree.map(lambda x: x.astype(dtype), (self.picture, self.joined, self.last))
+        return Perception(first, second, picture, joined, self.flags, last, self.precision)
 
     def __call__(self, observation: PixelObservation) -> Float[Array, " D"]:
         dtype = self._dtype()
