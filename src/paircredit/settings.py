@@ -50,9 +50,9 @@ class About:
     def range(self) -> str:
         """What the value must do, in words; empty where everything goes."""
         if self.at_least is not None and self.at_most is not None:
-            return f"lie between {self.at_least:g} and {self.at_most:g}"
+            return f"lie between {_written(self.at_least)} and {_written(self.at_most)}"
         bounds = {"at least": self.at_least, "at most": self.at_most, "above": self.above, "less than": self.below}
-        words = [f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None]
+        words = [f"{word} {_written(bound)}" for word, bound in bounds.items() if bound is not None]
         return f"be {' and '.join(words)}" if words else ""
 
     def holds(self, value: int | float) -> bool:
@@ -65,14 +65,16 @@ class About:
         )
 
 
-def setting(default: Any, meaning: str, source: str = "", *, static: bool | None = None, **bounds: int | float) -> Any:
+def setting(
+    default: Any, meaning: str = "", source: str = "", *, static: bool | None = None, **bounds: int | float
+) -> Any:
     """A field of a method, or of a group of its settings.
 
     Floats are traced: a sweep compiles once, and members may differ in them. What shapes the program is static.
 
     Args:
         default: the value that it has where nobody says.
-        meaning: what it decides, as a sentence without its full stop.
+        meaning: what it decides, as a sentence without its full stop; environments have a docstring instead.
         source: where the default comes from, and what the paper says elsewhere.
         static: whether it shapes the program; left out, all but floats, None and modules do.
         bounds: `at_least`, `at_most`, `above`, `below`.
@@ -80,6 +82,10 @@ def setting(default: Any, meaning: str, source: str = "", *, static: bool | None
     if static is None:
         static = not (default is None or isinstance(default, float | eqx.Module))
     return eqx.field(default=default, static=static, metadata={ABOUT: About(meaning, source, **bounds)})
+
+
+def _written(bound: int | float) -> str:
+    return f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
 
 
 def about(field: dataclasses.Field) -> About:

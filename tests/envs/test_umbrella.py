@@ -134,7 +134,7 @@ def test_days_of_different_length_share_a_program():
         ({"length": 0}, ("length 0", "at least 1")),
         ({"length": 5, "horizon": 4}, ("length 5", "horizon 4")),
         ({"length": 5, "horizon": -1}, ("horizon -1",)),
-        ({"variance": -1.0}, ("variance is -1.0", "negative")),
+        ({"variance": -1.0}, ("variance is -1.0", "at least 0")),
         ({"variance": float("inf")}, ("variance is inf", "finite")),
         ({"mean": float("nan")}, ("mean is nan", "finite")),
         ({"reward": float("inf")}, ("reward is inf", "finite")),

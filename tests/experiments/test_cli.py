@@ -106,7 +106,7 @@ BAD = [
     (["train", "dag", "a2c", "--env.depth", "100"], "depth is 100; 40 is the largest"),
     (["train", "dag", "meta-pwr", "--env.depth", "36"], "table of pair weights"),
     (["train", "umbrella", "a2c", "--env.length", "0"], "length must be at least 1"),
-    (["train", "umbrella", "a2c", "--env.variance", "-1"], "cannot be negative"),
+    (["train", "umbrella", "a2c", "--env.variance", "-1"], "variance is -1.0, but must be at least 0"),
     (["train", "umbrella", "a2c", "--env.mean", "nan"], "a finite number is needed"),
     (["train", "dag", "a2c", "--method.learning-rate", "nan"], "learning_rate is nan; a finite number"),
     (["train", "dag", "a2c", "--seeds", "0"], "--seeds is 0, but must be at least 1"),

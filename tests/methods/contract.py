@@ -17,9 +17,10 @@ import numpy as np
 from paircredit.envs.umbrella import UmbrellaConfig
 from paircredit.methods import InnerLoop, OuterLoop, Trained, make_method, methods
 from paircredit.methods.return_prediction import ReturnPrediction
-from paircredit.networks import MemorySpec, NetworkSpec, TransformerSpec
+from paircredit.networks import MemorySpec, NetworkSpec
 from paircredit.training import collect_episodes
 from paircredit.types import Trajectory
+from paircredit.weights.return_generator import TransformerSpec
 from tests import oracles
 
 EVERY = sorted(methods())

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from paircredit.envs import make_environment
-from paircredit.envs.segments import InSegments
+from paircredit.envs.protocol import InSegments
 from paircredit.estimators import pairwise_sum
 from paircredit.experiments import TrainingSpec, training_run
 from paircredit.methods import ActorCritic, InnerLoop, make_method, replace_dotted

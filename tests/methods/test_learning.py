@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from paircredit.methods import make_method, methods
-from paircredit.networks import TransformerSpec
+from paircredit.weights.return_generator import TransformerSpec
 from tests.methods.probes import Trained
 
 pytestmark = pytest.mark.slow

@@ -16,10 +16,17 @@ from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.envs.umbrella import UmbrellaConfig
 from paircredit.methods import ActorCritic, InnerLoop, OuterLoop, make_method
 from paircredit.methods.weighted import RGM, generated_returns
-from paircredit.networks import NetworkSpec, TransformerSpec
-from paircredit.networks.transformer import Attention, Block, LayerNorm, Transformer, sinusoids
+from paircredit.networks import NetworkSpec
 from paircredit.training import check_method, collect_episodes
-from paircredit.weights.return_generator import ReturnGenerator
+from paircredit.weights.return_generator import (
+    Attention,
+    Block,
+    LayerNorm,
+    ReturnGenerator,
+    Transformer,
+    TransformerSpec,
+    sinusoids,
+)
 from tests.methods.contract import case
 from tests.methods.quick_training import learners_after
 from tests.rungs import nightly_but

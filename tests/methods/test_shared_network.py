@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from paircredit.envs import make_environment
-from paircredit.envs.segments import InSegments
+from paircredit.envs.protocol import InSegments
 from paircredit.metagradient import autodiff_one_step, check_metagradient, explicit_one_step, unrolled_objective
 from paircredit.methods import InnerLoop, OuterLoop, make_method
 from paircredit.methods.loops import Trained, policy_gradient_loss

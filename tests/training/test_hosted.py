@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from paircredit.envs import make_environment
-from paircredit.envs.segments import InSegments
+from paircredit.envs.protocol import InSegments
 from paircredit.methods import make_method, replace_dotted
 from paircredit.training import Plan, train
 from paircredit.training.hosted.groups import HostedMembers, group_sizes

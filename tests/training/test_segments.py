@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from paircredit.envs import make_environment
-from paircredit.envs.protocol import Discrete, EnvSpec
-from paircredit.envs.segments import InSegments
+from paircredit.envs.protocol import Discrete, EnvSpec, InSegments
 from paircredit.methods import make_method, replace_dotted
 from paircredit.training import Plan, train
 from paircredit.training.rollout import collect, start_actors, summary_of

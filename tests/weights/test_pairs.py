@@ -123,9 +123,9 @@ class TestOneAnswer:
     @pytest.mark.parametrize(
         "sizes",
         [
-            {"WALK_BLOCK": 16, "WALK_CHANNELS": 64, "WALK_STRIDE": 1},
-            {"WALK_BLOCK": 64, "WALK_CHANNELS": 16, "WALK_STRIDE": 8},
-            {"LAGS": 8, "CHANNELS": 16, "ROWS": 2},
+            {"BLOCK": 16, "CHANNELS": 64, "STRIDE": 1},
+            {"BLOCK": 64, "CHANNELS": 16, "STRIDE": 8},
+            {"BLOCK": 8, "CHANNELS": 16, "ROWS": 2},
         ],
     )
     def test_any_block(self, sizes, monkeypatch):

@@ -95,15 +95,32 @@ class Environment(Protocol):
     @property
     def spec(self) -> EnvSpec:
         """The shape of the environment."""
-        ...
 
     def reset(self, key: Key[Array, ""]) -> tuple[PyTree, TimeStep]:
         """A fresh state and its first time step (reward 0, neither terminated nor truncated)."""
-        ...
 
     def step(self, key: Key[Array, ""], state: PyTree, action: Int[Array, ""]) -> tuple[PyTree, TimeStep]:
         """One transition. What follows an end is never read."""
-        ...
+
+
+class InSegments(eqx.Module):
+    """Any environment in segments of this many steps, for agents that do not wait for the end of an episode.
+
+    Episodes end and begin within a rollout, or go on after it.
+    """
+
+    env: Environment
+    steps: int = eqx.field(static=True)
+
+    @property
+    def spec(self) -> EnvSpec:
+        return dataclasses.replace(self.env.spec, horizon=self.steps, whole_episodes=False)
+
+    def reset(self, key: Key[Array, ""]) -> tuple[PyTree, TimeStep]:
+        return self.env.reset(key)
+
+    def step(self, key: Key[Array, ""], state: PyTree, action: Int[Array, ""]) -> tuple[PyTree, TimeStep]:
+        return self.env.step(key, state, action)
 
 
 @runtime_checkable
@@ -112,7 +129,6 @@ class Summarises(Protocol):
 
     def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
         """Scalars by name, which the training loop records beside the return."""
-        ...
 
 
 class TabularModel(eqx.Module):
@@ -141,7 +157,6 @@ class TabularEnvironment(Environment, Protocol):
 
     def model(self) -> TabularModel:
         """The model that `step` samples from."""
-        ...
 
 
 @runtime_checkable
@@ -154,20 +169,14 @@ class EpisodesOnHost(Protocol):
     @property
     def host_number(self) -> Any:
         """The number of this environment among all such ones of the process."""
-        ...
 
 
 @runtime_checkable
-class Layered(Protocol):
-    """An environment with a model whose states come one layer after the other: values can be masked layer by layer."""
-
-    def model(self) -> Any:
-        """Its tables, a `TabularModel`."""
-        ...
+class Layered(TabularEnvironment, Protocol):
+    """One whose states come one layer after the other: values can be masked layer by layer."""
 
     def layers(self) -> Any:
         """The layer of every state, counted from 1."""
-        ...
 
 
 class EnvConfig(Protocol):
@@ -175,4 +184,3 @@ class EnvConfig(Protocol):
 
     def build(self) -> Any:
         """The environment itself; bad settings are refused with a `PaircreditError`."""
-        ...

@@ -7,12 +7,12 @@ import functools
 from collections.abc import Callable
 from typing import Any, get_args
 
-from paircredit.envs.atari.config import AtariConfig
+from paircredit.envs.atari.environment import AtariConfig
 from paircredit.envs.atari.games import GAMES as ATARI_GAMES
 from paircredit.envs.bsuite.sweep import DOMAINS, SWEEP
 from paircredit.envs.dag import DagConfig
 from paircredit.envs.key_to_door import KeyToDoorConfig
-from paircredit.envs.minatar.config import GAMES, MinAtarConfig
+from paircredit.envs.minatar import GAMES, MinAtarConfig
 from paircredit.envs.probes import ProbeConfig, ProbeKind
 from paircredit.envs.protocol import EnvConfig, Environment
 from paircredit.envs.umbrella import UmbrellaConfig
@@ -79,8 +79,7 @@ def _as_variant(name: str) -> PaircreditError | None:
 
 def make_environment(name: str, **settings: object) -> Environment:
     """Build a named environment: `make_environment("dag", depth=8)`."""
-    environment: Environment = environment_config(name, **settings).build()
-    return environment
+    return environment_config(name, **settings).build()
 
 
 def environments() -> dict[str, str]:

@@ -15,12 +15,11 @@ from paircredit.envs.protocol import Discrete, Environment
 from paircredit.estimators import discounted_returns, pairwise_sum, pwr, pwtd, td_errors
 from paircredit.estimators.shapes import expect_shape
 from paircredit.methods.rule import Credit, Experience, Needs, within_episodes
-from paircredit.networks import TransformerSpec
 from paircredit.networks.state_functions import num_states
 from paircredit.settings import setting
 from paircredit.types import Trajectory
 from paircredit.weights import FixedPairs, FixedTable, PairWeights, handcrafted_weights, weights_for
-from paircredit.weights.return_generator import Bound, ReturnGenerator
+from paircredit.weights.return_generator import Bound, ReturnGenerator, TransformerSpec
 
 if TYPE_CHECKING:
     from paircredit.methods.agent import ActorCritic

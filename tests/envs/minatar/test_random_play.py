@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paircredit.envs import make_environment
-from paircredit.envs.minatar.config import GAMES
+from paircredit.envs.minatar import GAMES
 from paircredit.studies.games.measures import MINATAR
 from tests.rungs import nightly_but
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from paircredit.envs.atari.games import GAMES
-from paircredit.envs.minatar.config import GAMES as MINATAR_GAMES
+from paircredit.envs.minatar import GAMES as MINATAR_GAMES
 from paircredit.envs.registry import environment_config
 from paircredit.experiments.spec import Recipe, TrainingSpec, resolve_method
 from paircredit.settings import values_of

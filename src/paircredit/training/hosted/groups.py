@@ -27,8 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key
 
-from paircredit.envs.hosted import HostedEnvironment, Pool, PoolInGraph
-from paircredit.envs.turns import Turns, pools_at_a_time
+from paircredit.envs.hosted import HostedEnvironment, Pool, PoolInGraph, Turns, pools_at_a_time
 from paircredit.errors import PaircreditError
 from paircredit.training.hosted.programs import Programs
 from paircredit.training.loop import LoopState, Plan, Summary
