@@ -57,6 +57,7 @@ def watched():
     return profile(jax.jit(work).lower(x).compile(), (x,), calls=1)
 
 
+@pytest.mark.nightly
 def test_a_program_is_seen_part_by_part(watched):
     seconds = {share.part: share.seconds for share in watched.parts}
     assert set(seconds) - {OTHER} == {"rollout", "learn/policy"}

@@ -25,6 +25,7 @@ from paircredit.envs.key_to_door_players import (
     room_floor,
 )
 from paircredit.types import PixelObservation, Trajectory, check_trajectory
+from tests.rungs import nightly_but
 
 pytestmark = pytest.mark.usefixtures("real_compilation")  # 10,000 episodes run longer than they compile
 KEY = jax.random.key(0)
@@ -60,7 +61,7 @@ def test_optimal_play_is_paid_what_can_be_had(mean, variance):
         np.testing.assert_allclose(paid["apple_reward"], mean * np.asarray(apples_in_store(env)))
 
 
-@pytest.mark.parametrize("layout", ["open", "walled"])
+@pytest.mark.parametrize("layout", nightly_but(["walled"], ["open", "walled"]))
 def test_optimal_play_misses_nothing_in_the_shortest_phases(layout):
     env = KeyToDoorConfig(
         mean=1.0,
@@ -85,7 +86,7 @@ def test_optimal_play_takes_the_shortest_way_to_the_key():
     assert_mean(play_well(env, KEY)["key_rate"], best_key_rate(env))
 
 
-@pytest.mark.parametrize("layout", ["open", "walled"])
+@pytest.mark.parametrize("layout", nightly_but(["open"], ["open", "walled"]))
 def test_optimal_play_goes_on_after_slips(layout):
     env = KeyToDoorConfig(mean=1.0, variance=0.0, slip=0.1, layout=layout).build()
     paid = jax.device_get(play_well(env, KEY))

@@ -19,6 +19,7 @@ from paircredit.studies import experiments, make_experiment
 from paircredit.studies.games.measures import ATARI, MINATAR, PAPER_FRAMES, all_games
 from paircredit.studies.games.runs import training
 from tests.made_up import write_game
+from tests.rungs import nightly_but
 
 
 def test_paper_is_the_papers():
@@ -38,7 +39,7 @@ def test_updates_are_rounded_up():
     assert training("minatar", "a2c", "breakout", 321, 1).updates == 2
 
 
-@pytest.mark.parametrize("scale", ["smoke", "short"])
+@pytest.mark.parametrize("scale", nightly_but(["smoke"], ["smoke", "short"]))
 def test_less_is_part_of_it(scale):
     runs = make_experiment("atari", scale).runs
     assert {run.name for run in runs} < {run.name for run in make_experiment("atari", "paper").runs}

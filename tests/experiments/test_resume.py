@@ -238,7 +238,7 @@ training_run.run_training(spec, Path(sys.argv[1]), Silent(), checkpoint_seconds=
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("most", "updates"), [(2, 300), pytest.param(20, 2000, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(("most", "updates"), [(2, 1000), pytest.param(20, 2000, marks=pytest.mark.nightly)])
 def test_kills_at_random_moments(tmp_path: Path, most: int, updates: int) -> None:
     """Real processes, really killed: while they start, train, or write."""
 

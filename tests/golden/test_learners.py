@@ -79,7 +79,7 @@ SINGLE = ("hosted",)
 CASES = [(kind, method) for kind, (*_, methods, _) in KINDS.items() for method in methods]
 QUICK = "tables"
 """The kind that is quick enough for every session; of each other kind one method is, and the rest nightly."""
-ALWAYS = "meta-pwtd"
+ALWAYS, SLOW = "meta-pwtd", ("tvt", "rgm", "a2c-rr")
 
 
 def settings_of(method, kind_settings):
@@ -122,7 +122,7 @@ def kept():
 
 
 def case(kind: str, name: str) -> Any:
-    marks = () if kind == QUICK or name == ALWAYS else pytest.mark.nightly
+    marks = () if (kind == QUICK and name not in SLOW) or name == ALWAYS else pytest.mark.nightly
     return pytest.param(kind, name, marks=marks, id=f"{kind}-{name}")
 
 

@@ -41,7 +41,9 @@ def assert_same_to_rounding(one, other):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-12 * np.abs(b).max())
 
 
-@pytest.mark.parametrize("clip", [NO_CLIP, BITING_CLIP], ids=["no clip", "clip"])
+@pytest.mark.parametrize(
+    "clip", [pytest.param(NO_CLIP, marks=pytest.mark.nightly), BITING_CLIP], ids=["no clip", "clip"]
+)
 def test_by_hand_and_by_jax_and_by_finite_differences(program, clip, x64):
     make, both_forms = program
     case = toy(make(clip_norm=clip), updates=1)

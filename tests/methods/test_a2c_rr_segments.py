@@ -285,6 +285,7 @@ class TestLearning:
         assert (learner.own.predictor.state.optimiser.steps > 0).all()
 
     @pytest.mark.slow
+    @pytest.mark.nightly
     def test_a_decision_whose_reward_is_out_of_sight_and_in_another_segment(self):
         """γ = 0, segments of three steps, episodes of five: what pays is decided before the segment where it pays."""
         env = InSegments(make_environment("umbrella", length=4, variance=0.25), 3)

@@ -22,7 +22,6 @@ from paircredit.training.loop import run_chunk, start_members
 from paircredit.training.members import member_keys, stack_members
 from paircredit.types import PixelObservation
 from paircredit.weights import FixedPairs, PairNetwork, handcrafted_weights
-from tests.rungs import nightly_but
 from tests.sentences import refused
 
 TINY = NetworkSpec(filters=(2, 2), picture_width=6, trunk=(6, 5), pair_width=8, precision="float32")
@@ -56,7 +55,8 @@ class TestInTheSharedLoop:
         state, summaries = run_chunk(methods, envs, self.PLAN, state)
         return before, jax.device_get(state.learner), summaries
 
-    @pytest.mark.parametrize("name", nightly_but(["meta-pwr"], METHODS))
+    @pytest.mark.nightly
+    @pytest.mark.parametrize("name", METHODS)
     def test_members_with_their_own_settings_learn_in_one_program(self, name):
         envs = [environment(mean=5.0, variance=25.0), environment(mean=2.0, variance=4.0, slip=0.1)]
         methods = list(self.members(name, (1e-3, 3e-2), (1e-3, 3e-2)))

@@ -12,6 +12,7 @@ import pytest
 from paircredit.methods import make_method, methods
 from paircredit.weights.return_generator import TransformerSpec
 from tests.methods.probes import Trained
+from tests.rungs import nightly_but
 
 pytestmark = pytest.mark.slow
 
@@ -39,8 +40,12 @@ def values_of(name: str, kind: str) -> np.ndarray:
     return np.asarray(value.parameters.values)
 
 
+EVERY_DAY = {"a2c", "meta-pwr", "meta-pwtd", "h-pwr"}
+"""What the rest of the suite rests on; the others learn the same probes at night."""
+
+
 def each(names: set[str]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("method", sorted(names))
+    return pytest.mark.parametrize("method", nightly_but(EVERY_DAY, sorted(names)))
 
 
 @each(EVERY - {"tvt"})
@@ -81,6 +86,7 @@ def test_truncation(method):
         np.testing.assert_allclose(weighted[:, 0], 10, atol=0.3)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind, values", [("observation", [-1, 1]), ("delay", [0.9, 1])])
 def test_an_agent_with_memory_knows_values_over_time(kind, values):
     """γ = 0.9. What TVT's states are worth, it finds again when it unrolls its last batch."""

@@ -296,6 +296,7 @@ class TestLearning:
         state = train(list(methods), envs, list(seeds), Plan(updates=100), updates)
         return state.learner, state.trajectory
 
+    @pytest.mark.nightly
     def test_transport_teaches_what_lies_after_the_horizon_of_the_discount(self):
         """One decision, paid for ten steps later, at γ = λ = ½: 0.25¹⁰ of the reward comes back, or the value does."""
         settings = {"inner.discount": 0.5, "inner.entropy_cost": 0.1, "inner.episodes": 16, "lambda_": 0.5}

@@ -163,6 +163,7 @@ def test_the_first_step_of_a_training_that_goes_on_is_none_of_an_episode():
     assert segments[1].valid[..., 0].all(), "only once"
 
 
+@pytest.mark.nightly
 def test_sequences_of_a2c_rr_do_not_go_on_in_the_episodes_after_a_stop():
     """The chain's episodes are longer than all segments: without a stop, a sequence grows by seven steps a segment."""
     env = Theatre(InSegments(make_environment("bsuite/discounting_chain"), 7))

@@ -20,6 +20,7 @@ from paircredit.training import collect_episodes
 from paircredit.training.members import stack_members
 from tests.envs.bsuite.balance import balance
 from tests.players import Player
+from tests.rungs import nightly_but
 from tests.sentences import refused
 
 KEY = jax.random.key(3)
@@ -178,7 +179,7 @@ def test_an_episode_of_cartpole_may_be_shorter():
 EPISODES = {"cartpole": 200, "umbrella_length": 200}
 
 
-@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("domain", nightly_but(["catch", "discounting_chain"], DOMAINS))
 def test_what_random_play_costs(domain):
     """As much as bsuite's analysis expects (its base values), in every variant and over all of them."""
     envs = [config.build() for config in domain_sweep(domain).values()]

@@ -85,7 +85,8 @@ def test_games_run_in_double_precision(game, x64):
     assert [x.dtype for x in jax.tree.leaves(state)] == [x.dtype for x in jax.tree.leaves(following)]
 
 
-@pytest.mark.parametrize("name", [pytest.param("a2c", marks=pytest.mark.nightly), "meta-pwtd"])
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["a2c", "meta-pwtd"])
 def test_methods_train_on_a_game(name):
     method = make_method(name, "default", "minatar/breakout", network=TINY)
     assert make_method(name, "default", "minatar/breakout").network.shared
