@@ -7,9 +7,10 @@ import jax.numpy as jnp
 
 from paircredit import pwr, standardise
 from paircredit.envs import make_environment
-from paircredit.metagradient import adam, check_metagradient, explicit_one_step, global_norm, unrolled_objective
+from paircredit.metagradient import adam, check_metagradient, explicit_one_step, unrolled_objective
+from paircredit.metagradient.optimisers import global_norm
 from paircredit.methods import InnerLoop, make_method
-from paircredit.training import inner_updates
+from paircredit.training.loop import inner_updates
 
 
 @jax.jit

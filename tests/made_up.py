@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from paircredit.envs.bsuite import DOMAINS
+from paircredit.envs.bsuite.sweep import DOMAINS
 from paircredit.envs.dag import num_states
 from paircredit.experiments.spec import CreditSpec, TrainingSpec, UmbrellaVarianceSpec, as_json
 from paircredit.experiments.training_run import row_edges
 from paircredit.runs import Run, RunWriter, find_runs
 from paircredit.studies import bsuite, games
 from paircredit.studies.bsuite.exhibits import VARIED
-from paircredit.studies.games.curves import ATARI, MINATAR, Suite
+from paircredit.studies.games.measures import ATARI, MINATAR, Suite
 from paircredit.studies.key_to_door.runs import CENTRAL, METHODS, SEARCH, SEARCHES, SWITCHES, Setting
 from paircredit.studies.key_to_door.weights import Phases, blocks
 

@@ -11,9 +11,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-import equinox as eqx
-
 from paircredit.methods import ActorCritic, OuterLoop, make_method, methods
+from paircredit.methods.lambda_returns import A2C
 from paircredit.methods.presets import Layer, layers
 from paircredit.settings import About, about, fields_of, settings_in
 
@@ -40,13 +39,11 @@ SHARED = "[all methods](../settings.md#all-methods)"
 Row = tuple[str, object, About]
 
 
-class NoRule(eqx.Module):
-    """A rule without settings."""
-
-
 def shared() -> dict[str, tuple[object, About]]:
-    """The settings of an agent that has no rule of its own to set."""
-    return {name: (value, known) for name, value, known in settings_in(ActorCritic(NoRule(), outer=OuterLoop()))}
+    """The settings of an agent that are not those of its rule."""
+    rule = A2C()
+    settings = settings_in(ActorCritic(rule, outer=OuterLoop()))
+    return {name: (value, known) for name, value, known in settings if name not in fields_of(rule)}
 
 
 def own(method: str) -> list[Row]:

@@ -37,7 +37,7 @@ COMMANDS = {
     "claims": ("results", "claims"),
     "report": ("results", "report"),
     "digest": ("results", "digest"),
-    "export": ("export", "run"),
+    "export": ("results", "export"),
     "watch": ("watch", "run"),
 }
 """Where in `paircredit.commands` each is; a module is imported when its command is given."""
@@ -86,7 +86,3 @@ def entry() -> None:
     with answered():
         code = main()
     sys.exit(code)
-
-
-if __name__ == "__main__":
-    entry()

@@ -23,7 +23,6 @@ class ProgressBars:
     """A bar for all runs and one for the current run; on a terminal that cannot show bars, a line per finished run."""
 
     def __init__(self, title: str, runs: int) -> None:
-        """Start with the number of runs to come."""
         self._console = Console(stderr=True)
         self._bars = Progress(
             TextColumn("{task.description}"),
@@ -43,12 +42,10 @@ class ProgressBars:
         self._told = time.monotonic()
 
     def __enter__(self) -> ProgressBars:
-        """Show the bars."""
         self._bars.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Take them away."""
         self._bars.stop()
 
     def begin(self, name: str, total: int, done: int = 0) -> None:
@@ -59,7 +56,6 @@ class ProgressBars:
             self.say(f"{name} goes on after {done} of {total}.")
 
     def advance(self, steps: int) -> None:
-        """Some of its steps are done."""
         if self._current is not None:
             self._bars.advance(self._current, steps)
 
@@ -73,17 +69,14 @@ class ProgressBars:
             self.say(f"{task.description.strip()}: {task.completed:.0f} of {task.total:.0f}, {numbers}")
 
     def end(self, note: str) -> None:
-        """The run is done."""
         if self._current is not None:
             self._bars.remove_task(self._current)
         self._count(f"{note} ({time.monotonic() - self._began:.1f} s)")
 
     def skip(self, name: str) -> None:
-        """A run was finished before."""
         self._count(f"{name} (finished already)")
 
     def made(self, note: str) -> None:
-        """A run is done that another process has made."""
         self._count(note)
 
     def say(self, sentence: str) -> None:

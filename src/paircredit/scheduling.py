@@ -29,14 +29,8 @@ def share_cores(threads: Sequence[int]) -> None:
 
     Left to itself Linux lets the threads of all pools take turns on a core every few milliseconds. A pool waits for all
     its emulators, so one that is stopped in a step holds up the others; and pools that advance side by side are done at
-    the same time, and then leave the cores to nobody. A thread that stays on its core while there are emulators to step
-    makes way for the next pool as soon as there are none. And where each core has one thread of every pool, no
-    core is idle while two threads wait for another.
-
-    Nothing is done where the system is not Linux.
-
-    Args:
-        threads: of the pool, by number; if there is one for every core, each is kept on its own.
+    the same time, and then leave the cores to nobody. If there is a thread for every core, each is kept on its own: no
+    core is idle while two threads wait for another. Where the system is not Linux, nothing is done.
     """
     if sys.platform != "linux":
         return

@@ -29,15 +29,9 @@ ABOUT = "about"
 
 @dataclasses.dataclass(frozen=True)
 class About:
-    """What is known of a setting beside its default.
+    """What is known of a setting beside its default: what it means, where the default comes from, and its range.
 
-    Attributes:
-        meaning: what it decides.
-        source: where its default comes from, if it is worth telling.
-        at_least: the least value, of numbers or of each of several numbers.
-        at_most: the largest value.
-        above: a bound that it must exceed.
-        below: a bound that it must stay below.
+    A range is that of a number, or of each of several; `above` and `below` are bounds that it may not reach.
     """
 
     meaning: str
@@ -56,14 +50,9 @@ class About:
     def range(self) -> str:
         """What the value must do, in words; empty where everything goes."""
         if self.at_least is not None and self.at_most is not None:
-            return f"lie between {self.at_least:g} and {self.at_most:g}"
-        bounds = (
-            (self.at_least, "at least"),
-            (self.at_most, "at most"),
-            (self.above, "above"),
-            (self.below, "less than"),
-        )
-        words = [f"{word} {bound:g}" for bound, word in bounds if bound is not None]
+            return f"lie between {_written(self.at_least)} and {_written(self.at_most)}"
+        bounds = {"at least": self.at_least, "at most": self.at_most, "above": self.above, "less than": self.below}
+        words = [f"{word} {_written(bound)}" for word, bound in bounds.items() if bound is not None]
         return f"be {' and '.join(words)}" if words else ""
 
     def holds(self, value: int | float) -> bool:
@@ -76,14 +65,16 @@ class About:
         )
 
 
-def setting(default: Any, meaning: str, source: str = "", *, static: bool | None = None, **bounds: int | float) -> Any:
+def setting(
+    default: Any, meaning: str = "", source: str = "", *, static: bool | None = None, **bounds: int | float
+) -> Any:
     """A field of a method, or of a group of its settings.
 
     Floats are traced: a sweep compiles once, and members may differ in them. What shapes the program is static.
 
     Args:
         default: the value that it has where nobody says.
-        meaning: what it decides, as a sentence without its full stop.
+        meaning: what it decides, as a sentence without its full stop; environments have a docstring instead.
         source: where the default comes from, and what the paper says elsewhere.
         static: whether it shapes the program; left out, all but floats, None and modules do.
         bounds: `at_least`, `at_most`, `above`, `below`.
@@ -93,10 +84,13 @@ def setting(default: Any, meaning: str, source: str = "", *, static: bool | None
     return eqx.field(default=default, static=static, metadata={ABOUT: About(meaning, source, **bounds)})
 
 
+def _written(bound: int | float) -> str:
+    return f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
+
+
 def about(field: dataclasses.Field) -> About:
     """What is known of a setting; fields that are no settings have no meaning."""
-    known: About = field.metadata.get(ABOUT, About(""))
-    return known
+    return field.metadata.get(ABOUT, About(""))
 
 
 def fields_of(group: Any) -> dict[str, dataclasses.Field]:
@@ -141,17 +135,10 @@ def with_values(group: Any, **values: Any) -> Any:
 
 
 def replace_dotted(group: Any, settings: Mapping[str, Any], name: str) -> Any:
-    """Replace settings by dotted name: `{"inner.learning_rate": 0.1}`.
+    """Replace settings of a method or a group by dotted name: `{"inner.learning_rate": 0.1}`.
 
-    Lists become tuples: settings may come from JSON.
-
-    Args:
-        group: a method, or a group of its settings.
-        settings: the new values.
-        name: what users call the group, for sentences.
-
-    Raises:
-        PaircreditError: there is no such setting, or it cannot have such a value.
+    Lists become tuples: settings may come from JSON. `name` is what users call the group, for sentences about settings
+    that there are not, or that cannot have such a value.
     """
     for dotted, value in settings.items():
         first, dot, rest = dotted.partition(".")
@@ -168,16 +155,9 @@ def replace_dotted(group: Any, settings: Mapping[str, Any], name: str) -> Any:
 
 
 def check_value(present: Any, field: dataclasses.Field, value: Any, whose: str) -> None:
-    """Refuse a value that a setting of a method cannot have.
+    """Refuse a value that a setting cannot have in the place of its present one: of another kind, out of its range.
 
-    Args:
-        present: the value that it replaces.
-        field: the field.
-        value: the new one; arrays, which hold many members' values, are let through.
-        whose: the setting, for the sentence.
-
-    Raises:
-        PaircreditError: it is a text where a number is needed, lies outside the range, and so on.
+    Arrays, which hold many members' values, are let through; `whose` is the setting's name for the sentence.
     """
     if dataclasses.is_dataclass(present) and not isinstance(value, type(present)):
         raise PaircreditError(f"{whose} is a group of settings, so it cannot be {value!r}; name one of them.")
@@ -198,13 +178,7 @@ def check_all(group: Any, whose: str) -> None:
 
 
 def check_kind(field: dataclasses.Field, value: Any, whose: str) -> None:
-    """Refuse a value of another kind than the field's annotation names; arrays are let through.
-
-    Args:
-        field: a field of a dataclass of settings.
-        value: the value that it is to have.
-        whose: the setting, for the sentence.
-    """
+    """Refuse a value of another kind than the annotation of a setting names; arrays are let through."""
     annotation = field.type if isinstance(field.type, str) else inspect.formatannotation(field.type)
     kind, _, none = annotation.partition(" | ")
     if kind not in _KINDS or (eqx.is_array_like(value) and not isinstance(value, bool | int | float)):
@@ -220,18 +194,13 @@ def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _number(value: Any) -> bool:
-    return _whole(value) or isinstance(value, float)
-
-
-def _two_whole(value: Any) -> bool:
-    return isinstance(value, tuple) and len(value) == 2 and all(map(_whole, value))
-
-
 _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "float": (_number, "a number is"),
+    "float": (lambda value: _whole(value) or isinstance(value, float), "a number is"),
     "int": (_whole, "a whole number is"),
     "bool": (lambda value: isinstance(value, bool), "true or false is"),
-    "tuple[int, int]": (_two_whole, "two whole numbers are"),
+    "tuple[int, int]": (
+        lambda value: isinstance(value, tuple) and [*map(_whole, value)] == [True, True],
+        "two whole numbers are",
+    ),
 }
 """By the annotation of a field; fields with other annotations are not looked at."""

@@ -85,11 +85,7 @@ def episode_numbers(ends: Bool[Array, "*batch T"]) -> Int[Array, "*batch T"]:
 
 
 def check_trajectory(trajectory: Trajectory) -> None:
-    """Refuse a concrete trajectory (outside `jit`) whose rewards cannot be learned from.
-
-    Raises:
-        PaircreditError: a reward inside an episode is NaN or infinite.
-    """
+    """Refuse a concrete trajectory (outside `jit`) in which a reward is NaN or infinite."""
     rewards, valid = np.asarray(trajectory.rewards), np.asarray(trajectory.valid)
     bad = valid & ~np.isfinite(rewards)
     if bad.any():

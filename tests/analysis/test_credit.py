@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.analysis import compare_estimators, estimator_quality, gradient_estimates, policy_gradient
+from paircredit.analysis import compare_estimators, estimator_quality, policy_gradient
+from paircredit.analysis.credit import gradient_estimates
 from paircredit.analysis.exact import expected_reward_on_entry, policy_values, weighted_values
 from paircredit.envs import make_environment
 from paircredit.experiments.diagnostic_runs import sample_episodes

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from paircredit.analysis import exact
-from paircredit.envs import DagConfig, TabularModel, UmbrellaConfig
+from paircredit.envs import TabularModel
+from paircredit.envs.dag import DagConfig
+from paircredit.envs.umbrella import UmbrellaConfig
 from paircredit.methods import InnerLoop, make_method
-from paircredit.networks import PolicyTable
+from paircredit.networks.state_functions import PolicyTable
 from paircredit.training import collect_episodes
 
 DISCOUNT = 0.9

@@ -14,7 +14,7 @@ from tools.bench.measure import Program
 from tools.bench.profile import Profile
 
 from paircredit.envs import make_environment
-from paircredit.methods import preset_environment
+from paircredit.methods.presets import preset_environment
 from tests.sentences import refused
 
 TINY = BenchSpec(

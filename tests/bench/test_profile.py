@@ -8,7 +8,7 @@ import pytest
 from tools.bench.__main__ import _print_profile
 from tools.bench.profile import OTHER, operations_of, profile, summarise
 
-from paircredit.parts import part
+from paircredit.methods.loops import part
 
 PROGRAM = """
 %fused_computation.1 (p: f32[3]) -> f32[3] {

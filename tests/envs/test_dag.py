@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import DagConfig, Discrete
-from paircredit.envs.dag import acting_states, layers, num_states, reachable
+from paircredit.envs import Discrete
+from paircredit.envs.dag import DagConfig, acting_states, layers, num_states, reachable
 from tests.sentences import refused
 
 KEY = jax.random.key(0)

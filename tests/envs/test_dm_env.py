@@ -9,13 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import DmEnvironment, Vector, dm_environment
-from paircredit.envs.bsuite import CatchChance, CatchConfig
-from paircredit.envs.dm_env import _ADAPTERS, ROUNDS, _Episodes
-from paircredit.envs.segments import InSegments
+from paircredit.envs import Vector, dm_environment
+from paircredit.envs.bsuite.catch import CatchChance, CatchConfig
+from paircredit.envs.dm_env import _ADAPTERS, ROUNDS, DmEnvironment, _Episodes
+from paircredit.envs.protocol import InSegments
 from paircredit.methods import make_method, methods
 from paircredit.settings import replace_dotted
-from paircredit.training import Plan, collect_episodes, stack_members, train
+from paircredit.training import Plan, collect_episodes, train
+from paircredit.training.members import stack_members
 from tests.players import Player
 from tests.sentences import refused
 
@@ -291,7 +292,7 @@ def test_in_segments_episodes_that_nobody_steps_are_forgotten(quick_compilation)
     updates, steps = 3 * ROUNDS, 5
     train([method], [InSegments(env, steps)], [0], Plan(updates=updates), updates, on_chunk=lambda c: found.append(c))
     assert found[0].summaries["ended_episodes"][0, -1] > ROUNDS
-    assert len(_ADAPTERS[int(env.number)].running) <= ROUNDS * steps + 2
+    assert len(_ADAPTERS[int(env.host_number)].running) <= ROUNDS * steps + 2
 
 
 def test_a_reward_may_be_an_array_of_one_number():

@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import KeyToDoorConfig
-from paircredit.envs.key_to_door import DOOR, DOOR_PHASE, KEY_PHASE, MIDDLE, phase_rewards
+from paircredit.envs.key_to_door import DOOR, DOOR_PHASE, KEY_PHASE, MIDDLE, KeyToDoorConfig, phase_rewards
 from paircredit.envs.key_to_door_players import (
     LONGEST_SWEEP,
     best_door_rate,
@@ -21,9 +20,7 @@ from paircredit.envs.key_to_door_players import (
     optimal_player,
     play,
     random_apples,
-    random_door_rate,
     random_expected_return,
-    random_key_rate,
     random_player,
     room_floor,
 )
@@ -106,16 +103,16 @@ def random_play(request):
 
 def test_random_play_finds_the_key_as_often_as_computed(random_play):
     env, paid = random_play
-    assert_mean(paid["key_rate"], random_key_rate(env))
-    assert random_key_rate(env) == pytest.approx({"open": 0.28278, "walled": 0.10279}[env.layout], abs=1e-5)
+    assert_mean(paid["key_rate"], best_key_rate(env, slip=1.0))
+    assert best_key_rate(env, slip=1.0) == pytest.approx({"open": 0.28278, "walled": 0.10279}[env.layout], abs=1e-5)
 
 
 def test_random_play_opens_the_door_as_often_as_computed(random_play):
     env, paid = random_play
     with_key = paid["key_rate"] == 1
     assert not paid["door_reward"][~with_key].any()
-    assert_mean(paid["door_reward"][with_key] / 10, random_door_rate(env))
-    assert random_door_rate(env) == pytest.approx(0.27385, abs=1e-5)
+    assert_mean(paid["door_reward"][with_key] / 10, best_door_rate(env, slip=1.0))
+    assert best_door_rate(env, slip=1.0) == pytest.approx(0.27385, abs=1e-5)
 
 
 def test_random_play_eats_as_many_apples_as_computed(random_play):
@@ -128,7 +125,7 @@ def test_random_play_eats_as_many_apples_as_computed(random_play):
 def test_random_play_does_not_mind_slips():
     calm, slippery = (KeyToDoorConfig(slip=slip).build() for slip in (0.0, 0.7))
     assert random_expected_return(calm) == random_expected_return(slippery)
-    assert_mean(play_at_random(slippery, KEY)["key_rate"], random_key_rate(calm))
+    assert_mean(play_at_random(slippery, KEY)["key_rate"], best_key_rate(calm, slip=1.0))
 
 
 def test_hitting_probabilities_by_enumeration():
@@ -155,7 +152,7 @@ def test_hitting_probabilities_by_hand():
     far = hitting_probability(floor, (5, 7), 7, 0.0)
     assert far[corner] == 0 and far[1, 4] == 1, "eight steps are one too many"
     assert best_door_rate(KeyToDoorConfig(door_steps=1).build()) == 0
-    assert random_door_rate(KeyToDoorConfig(door_steps=2).build()) == 1 / 16
+    assert best_door_rate(KeyToDoorConfig(door_steps=2).build(), slip=1.0) == 1 / 16
 
 
 def test_mean_apples_and_a_door_that_costs():

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import KeyToDoorConfig
+from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.envs.key_to_door_players import optimal_player, play
 from paircredit.envs.key_to_door_render import render
 from paircredit.types import PixelObservation

@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from paircredit.envs import Discrete, ProbeConfig
+from paircredit.envs import Discrete
+from paircredit.envs.probes import ProbeConfig
 from tests.sentences import refused
 
 

@@ -6,17 +6,11 @@ import dataclasses
 
 import pytest
 
-from paircredit.envs import (
-    Dag,
-    Probe,
-    Umbrella,
-    UmbrellaConfig,
-    environment_config,
-    environments,
-    make_environment,
-    register_environment,
-)
+from paircredit.envs import environment_config, environments, make_environment, register_environment
 from paircredit.envs import registry as registry_module
+from paircredit.envs.dag import Dag
+from paircredit.envs.probes import Probe
+from paircredit.envs.umbrella import Umbrella, UmbrellaConfig
 from tests.sentences import refused
 
 

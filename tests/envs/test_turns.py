@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from paircredit.envs.turns import Turns, pools_at_a_time
+from paircredit.envs.hosted import Turns, pools_at_a_time
 
 SECONDS = 5.0
 

@@ -7,9 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import Discrete, UmbrellaConfig
+from paircredit.envs import Discrete
+from paircredit.envs.umbrella import UmbrellaConfig
 from paircredit.methods import InnerLoop, make_method
-from paircredit.training import collect_episodes, stack_members
+from paircredit.training import collect_episodes
+from paircredit.training.members import stack_members
 from tests.sentences import refused
 
 KEY = jax.random.key(0)
@@ -132,7 +134,7 @@ def test_days_of_different_length_share_a_program():
         ({"length": 0}, ("length 0", "at least 1")),
         ({"length": 5, "horizon": 4}, ("length 5", "horizon 4")),
         ({"length": 5, "horizon": -1}, ("horizon -1",)),
-        ({"variance": -1.0}, ("variance is -1.0", "negative")),
+        ({"variance": -1.0}, ("variance is -1.0", "at least 0")),
         ({"variance": float("inf")}, ("variance is inf", "finite")),
         ({"mean": float("nan")}, ("mean is nan", "finite")),
         ({"reward": float("inf")}, ("reward is inf", "finite")),

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paircredit.estimators import mark_sequences
+from paircredit.estimators.redistribution import mark_sequences
 
 mark = jax.jit(mark_sequences, static_argnums=3)
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paircredit.estimators import recency_window, transported_values
+from paircredit.estimators import transported_values
+from paircredit.estimators.transport import recency_window
 from tests.sentences import refused
 
 compiled = jax.jit(transported_values)

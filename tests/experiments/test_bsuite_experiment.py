@@ -10,16 +10,16 @@ import matplotlib
 import numpy as np
 import pytest
 
-from paircredit.envs.bsuite import DOMAINS, SWEEP, domain_sweep
+from paircredit.envs.bsuite.sweep import DOMAINS, SWEEP, domain_sweep, logged_episodes
 from paircredit.experiments import reproduce, training_run
-from paircredit.experiments.resolve import variants_of
-from paircredit.experiments.training_run import logged_episodes, row_edges
+from paircredit.experiments.spec import variants_of
+from paircredit.experiments.training_run import row_edges
 from paircredit.methods.registry import make_method
 from paircredit.runs import find_runs
 from paircredit.settings import replace_dotted
 from paircredit.studies import make_experiment
-from paircredit.studies.bsuite.curves import PAPER_EPISODES, all_regrets, episodes, totals
 from paircredit.studies.bsuite.log import bsuite_logs
+from paircredit.studies.bsuite.measures import PAPER_EPISODES, all_regrets, episodes, totals
 from paircredit.studies.bsuite.runs import BASELINES, METHODS
 from tests.envs.bsuite.original import bsuite_module
 from tests.made_up import write_episodes, write_regrets

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import Dag, DagConfig, register_environment
+from paircredit.envs import register_environment
+from paircredit.envs.dag import Dag, DagConfig
 from paircredit.runs import read_run
 
 
@@ -89,7 +90,7 @@ def test_weights_for_a_method_without_any_are_refused(run_cli, tmp_path: Path, m
 
 
 BAD = [
-    (["train", "dag", "a2c", "--method.inner.episodes", "10000000000"], "too much for the memory .* lower B to"),
+    (["train", "dag", "a2c", "--method.inner.episodes", "10000000000"], "too much for the memory .* lower M"),
     (["train", "minatar/breakout", "h-pwr"], "h-pwr needs whole episodes"),
     (["train", "key-to-door", "meta-pwr", "--weights", "nowhere.npz"], "There is no file or folder"),
     (
@@ -105,7 +106,7 @@ BAD = [
     (["train", "dag", "a2c", "--env.depth", "100"], "depth is 100; 40 is the largest"),
     (["train", "dag", "meta-pwr", "--env.depth", "36"], "table of pair weights"),
     (["train", "umbrella", "a2c", "--env.length", "0"], "length must be at least 1"),
-    (["train", "umbrella", "a2c", "--env.variance", "-1"], "cannot be negative"),
+    (["train", "umbrella", "a2c", "--env.variance", "-1"], "variance is -1.0, but must be at least 0"),
     (["train", "umbrella", "a2c", "--env.mean", "nan"], "a finite number is needed"),
     (["train", "dag", "a2c", "--method.learning-rate", "nan"], "learning_rate is nan; a finite number"),
     (["train", "dag", "a2c", "--seeds", "0"], "--seeds is 0, but must be at least 1"),

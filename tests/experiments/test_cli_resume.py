@@ -189,7 +189,7 @@ class TestARun:
         assert content(stopped) == before
 
     def test_a_run_in_other_hands_is_left_alone(self, run_cli: Callable, stopped: Path) -> None:
-        from paircredit.runs.lock import FolderLock
+        from paircredit.runs.files import FolderLock
 
         lock = FolderLock(stopped)
         code, _, err = run_cli("resume", stopped)
@@ -214,7 +214,7 @@ class TestARun:
         def interrupt(*_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("paircredit.experiments.resolve.make_environment", interrupt)
+        monkeypatch.setattr("paircredit.experiments.spec.make_environment", interrupt)
         code, _, err = run_cli(*TRAIN, "--out", tmp_path / "run")
         assert (code, err) == (130, "paircredit: interrupted.\n")
 

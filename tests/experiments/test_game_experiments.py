@@ -16,8 +16,7 @@ from paircredit.experiments import reproduce
 from paircredit.experiments.spec import SCALES, as_json
 from paircredit.runs import RunWriter, find_runs
 from paircredit.studies import experiments, make_experiment
-from paircredit.studies.games.claims import PAPER_FRAMES
-from paircredit.studies.games.curves import ATARI, MINATAR, all_games
+from paircredit.studies.games.measures import ATARI, MINATAR, PAPER_FRAMES, all_games
 from paircredit.studies.games.runs import training
 from tests.made_up import write_game
 

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from paircredit.envs import make_environment, register_environment, registry
-from paircredit.envs.segments import InSegments
+from paircredit.envs.protocol import InSegments
 from paircredit.experiments import TrainingSpec, training_run
 from paircredit.runs import read_run
 from tests.experiments.conftest import Counted

@@ -20,7 +20,7 @@ from paircredit.methods import make_method
 from paircredit.runs import find_runs, read_run
 from paircredit.settings import replace_dotted
 from paircredit.studies import judge_all, make_experiment
-from paircredit.studies.dag.curves import (
+from paircredit.studies.dag.measures import (
     episodes,
     evaluation_times,
     evaluations,

@@ -23,7 +23,8 @@ from paircredit.experiments import TrainingSpec, training_run
 from paircredit.experiments.progress import Silent
 from paircredit.experiments.spec import as_json
 from paircredit.experiments.training_run import run_training
-from paircredit.runs import finished_already, read_run
+from paircredit.runs import read_run
+from paircredit.runs.folder import finished_already
 from paircredit.studies.key_to_door import runs as key_to_door
 from tests.experiments.conftest import Counted
 from tests.rungs import nightly_but

@@ -13,8 +13,7 @@ import pytest
 from paircredit.commands.train import say_return
 from paircredit.experiments import TrainingSpec, Variant
 from paircredit.experiments.progress import Silent
-from paircredit.experiments.resolve import variants_of
-from paircredit.experiments.spec import as_json, from_json
+from paircredit.experiments.spec import as_json, from_json, variants_of
 from paircredit.experiments.training_run import run_training
 from paircredit.runs import RunWriter, find_runs, read_run
 from paircredit.training.loop import chunk_program

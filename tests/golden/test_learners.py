@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from paircredit.envs import make_environment
-from paircredit.envs.bsuite import CatchConfig
-from paircredit.envs.segments import InSegments
+from paircredit.envs.bsuite.catch import CatchConfig
+from paircredit.envs.protocol import InSegments
 from paircredit.methods import make_method
 from paircredit.settings import replace_dotted
 from paircredit.training import Plan, train

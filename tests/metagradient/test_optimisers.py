@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paircredit.metagradient import adam, apply_updates, clip_by_global_norm, global_norm, rmsprop, sgd
+from paircredit.metagradient import adam, apply_updates, rmsprop, sgd
+from paircredit.metagradient.optimisers import clip_by_global_norm, global_norm
 from tests.metagradient.toy import OPTIMISERS
 from tests.sentences import refused
 

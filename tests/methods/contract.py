@@ -14,15 +14,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paircredit.envs import UmbrellaConfig
-from paircredit.methods import InnerLoop, OuterLoop, ReturnPrediction, Trained, make_method, methods
-from paircredit.networks import MemorySpec, NetworkSpec, TransformerSpec
-from paircredit.training import collect_episodes, learns_weights
+from paircredit.envs.umbrella import UmbrellaConfig
+from paircredit.methods import InnerLoop, OuterLoop, Trained, make_method, methods
+from paircredit.methods.return_prediction import ReturnPrediction
+from paircredit.networks import MemorySpec, NetworkSpec
+from paircredit.training import collect_episodes
 from paircredit.types import Trajectory
+from paircredit.weights.return_generator import TransformerSpec
 from tests import oracles
 
 EVERY = sorted(methods())
-LEARNING_WEIGHTS = [name for name in EVERY if learns_weights(make_method(name))]
+LEARNING_WEIGHTS = [name for name in EVERY if make_method(name).learns_weights]
 ON_TABLES = [name for name in EVERY if name != "tvt"]
 """Methods whose policy is a table where states are numbers, and learns by itself."""
 MINUS_A_VALUE = ("h-pwr", "meta-pwr", "rgm")

@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paircredit.envs import Probe, make_environment
+from paircredit.envs import make_environment
+from paircredit.envs.probes import Probe
 from paircredit.training import Plan, train
 from paircredit.types import Trajectory
 

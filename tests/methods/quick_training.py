@@ -7,8 +7,9 @@ from typing import Any
 
 import jax
 
-from paircredit.training import Plan, member_keys, stack_members
+from paircredit.training import Plan
 from paircredit.training.loop import chunk, start
+from paircredit.training.members import member_keys, stack_members
 
 
 def learners_after(updates: int, methods: Sequence[Any], env: Any) -> Any:

@@ -11,25 +11,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import KeyToDoorConfig, make_environment
+from paircredit.envs import make_environment
+from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.estimators import pairwise_sum
 from paircredit.experiments import TrainingSpec, training_run
 from paircredit.experiments.progress import Silent
 from paircredit.experiments.training_run import run_training
-from paircredit.methods import A2CRR, ActorCritic, InnerLoop, Learner, ReturnPrediction, make_method, replace_dotted
-from paircredit.methods.replay import Episodes, Replay
+from paircredit.methods import ActorCritic, InnerLoop, Learner, make_method, replace_dotted
+from paircredit.methods.a2c_rr import A2CRR
+from paircredit.methods.replay import EpisodeBuffer, Episodes
+from paircredit.methods.return_prediction import ReturnPrediction
 from paircredit.networks import NetworkSpec
 from paircredit.runs import read_run
-from paircredit.training import (
-    Plan,
-    collect_episodes,
-    member_keys,
-    memory,
-    run_chunk,
-    stack_members,
-    start_members,
-    train,
-)
+from paircredit.training import Plan, collect_episodes, memory, train
+from paircredit.training.loop import run_chunk, start_members
+from paircredit.training.members import member_keys, stack_members
 from tests.methods.steps import policy_after, same
 from tests.methods.stopping import stopped_and_whole
 from tests.sentences import refused
@@ -220,7 +216,7 @@ class TestPrediction:
             trained, quality = improve(trained)
             qualities.append(float(quality))
         final, _ = SMALL.loss(trained.parameters, episodes, episodes.returns)
-        assert trained.state.replay.stored == 40 * 6 and trained.state.optimiser.steps == 40 * 3
+        assert trained.state.buffer.stored == 40 * 6 and trained.state.optimiser.steps == 40 * 3
         assert final < 0.05 * first
         assert qualities[0] < 0.3 and qualities[-1] > 0.5
 
@@ -236,7 +232,7 @@ class TestPrediction:
         prediction = dataclasses.replace(SMALL, warm_up=12)
         once, quality = prediction.improve(learner.own.predictor, trajectory, jnp.asarray(2.0))
         assert same(once.parameters, learner.own.predictor.parameters)
-        assert once.state.replay.stored == 6 and quality == 0
+        assert once.state.buffer.stored == 6 and quality == 0
         assert once.state.optimiser.steps == 0
         twice, _ = prediction.improve(once, trajectory, jnp.asarray(2.0))
         assert not same(twice.parameters, once.parameters)
@@ -330,18 +326,18 @@ class TestRefusals:
         """Of the paper's size a member takes 3.4 MiB for 128 episodes; a hundred times that is too much for 0.2 GiB."""
         env = KeyToDoorConfig().build()
         large = make_method("a2c-rr", "small", "key-to-door", prediction=ReturnPrediction(capacity=100 * 128))
-        monkeypatch.setattr(memory, "_all_bytes", lambda: 0.2 * 2**30)
-        with refused("M = 2 members", "T = 120 steps", "the device has 0.2 GiB", "--method.prediction.capacity"):
+        monkeypatch.setattr(memory, "_device_bytes", lambda: 0.2 * 2**30)
+        with refused("M = 2 members", "T = 120 steps", "it has 0.2 GiB", "--method.prediction.capacity"):
             train([large] * 2, [env] * 2, [0, 1], Plan(updates=1), 1)
         settings = {"prediction.capacity": 100 * 128}
         spec = TrainingSpec("run", "key-to-door", "a2c-rr", 1, (0,), method_settings=settings, preset="small")
         with refused("--method.prediction.capacity"):
             run_training(spec, tmp_path, Silent())
         assert not list(tmp_path.iterdir()), "before a folder is made"
-        memory.refuse_learners_too_large([make_method("a2c-rr", "small", "key-to-door")] * 2, env)
+        memory.refuse_too_large([make_method("a2c-rr", "small", "key-to-door")] * 2, env)
 
     def test_the_memory_of_this_machine(self):
-        found = memory._all_bytes()
+        found = memory._device_bytes()
         assert found is not None and 2**28 < found < 2**50
         with refused("M = 1 members"):
             train([method(**{"prediction.capacity": 10**12})], [DAG], [0], Plan(updates=1), 1)
@@ -394,7 +390,7 @@ class TestKeyToDoor:
         pairs = zip(jax.tree.leaves(before), jax.tree.leaves(predictor.parameters), strict=True)
         moved = np.max([np.abs(a - b).reshape(2, -1).max(axis=1) for a, b in pairs], axis=0)
         assert moved[0] == 0 and 1e-2 < moved[1] < 1, "each by its own learning rate"
-        replay: Replay = predictor.state.replay
+        replay: EpisodeBuffer = predictor.state.buffer
         assert (np.asarray(replay.stored) == 9).all()
         pixels = np.asarray(replay.episodes.observations.pixels)
         assert pixels.dtype == np.uint8 and pixels.shape == (2, 7, 14, 7, 11, 3) and pixels.any(axis=(2, 3, 4, 5)).all()

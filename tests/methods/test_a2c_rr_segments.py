@@ -11,12 +11,15 @@ import numpy as np
 import pytest
 
 from paircredit.envs import make_environment
-from paircredit.envs.segments import InSegments
+from paircredit.envs.protocol import InSegments
 from paircredit.estimators import pairwise_sum
 from paircredit.experiments import TrainingSpec, training_run
-from paircredit.methods import ActorCritic, InnerLoop, ReturnPrediction, make_method, replace_dotted
+from paircredit.methods import ActorCritic, InnerLoop, make_method, replace_dotted
+from paircredit.methods.return_prediction import ReturnPrediction
 from paircredit.networks import NetworkSpec
-from paircredit.training import Plan, member_keys, memory, run_chunk, stack_members, start_members, train
+from paircredit.training import Plan, memory, train
+from paircredit.training.loop import run_chunk, start_members
+from paircredit.training.members import member_keys, stack_members
 from paircredit.training.rollout import collect, start_actors
 from tests.methods.steps import same
 from tests.methods.stopping import stopped_and_whole
@@ -151,7 +154,7 @@ def test_steps_that_are_not_valid_may_hold_anything(umbrella):
     )
     assert same(one, two, atol=1e-6)
     one, two = (
-        (predictor.parameters, predictor.state.optimiser, predictor.state.recordings)
+        (predictor.parameters, predictor.state.optimiser, predictor.state.buffer)
         for predictor in (each.own.predictor for each in after)
     )
     assert same(one, two, atol=1e-6)
@@ -168,7 +171,7 @@ def test_weights_times_signal_are_the_advantages(umbrella, mix):
     np.testing.assert_allclose(sums, credit.advantages, rtol=1e-4, atol=1e-5)
     started = jax.jit(lambda key: method().init(key, UMBRELLA))(jax.random.key(0))
     fresh = with_own(learner, predictor=started.own.predictor)
-    assert learner.own.predictor.state.recordings.running.any()
+    assert learner.own.predictor.state.buffer.running.any()
     if mix:
         assert not same(credit_of(method(mix=mix), fresh, segment).signal, credit.signal, atol=1e-3)
 
@@ -188,9 +191,9 @@ class TestRefusals:
     def test_a_buffer_larger_than_memory(self, monkeypatch):
         """Of MinAtar a step is 400 bytes: 144 sequences of 512 are 28 MiB."""
         env = make_environment("minatar/breakout")
-        monkeypatch.setattr(memory, "_all_bytes", lambda: 40 * 2**20)
+        monkeypatch.setattr(memory, "_device_bytes", lambda: 40 * 2**20)
         paper = make_method("a2c-rr", "paper", "minatar/breakout", network=TINY)
-        memory.refuse_learners_too_large([paper], env)
+        memory.refuse_too_large([paper], env)
         with refused("M = 2 members", "--method.prediction.capacity"):
             train([paper] * 2, [env] * 2, [0, 1], Plan(updates=1), 1)
 
@@ -231,9 +234,9 @@ def test_members_learn_a_game_in_one_program():
     moved = np.max([np.abs(a - b).reshape(2, -1).max(axis=1, initial=0) for a, b in pairs], axis=0)
     assert predictor.state.optimiser.steps.tolist() == [6, 6], "an epoch of three steps in each of two rounds"
     assert moved[0] == 0 and moved[1] > 1e-3, "each by its own learning rate"
-    assert (np.asarray(predictor.state.recordings.books.stored) >= 6).all()
-    assert predictor.state.recordings.frames.pixels.dtype == jnp.uint8
-    assert predictor.state.recordings.frames.pixels.shape == (2, 8, 8, 10, 10, 4)
+    assert (np.asarray(predictor.state.buffer.slots.stored) >= 6).all()
+    assert predictor.state.buffer.frames.pixels.dtype == jnp.uint8
+    assert predictor.state.buffer.frames.pixels.shape == (2, 8, 8, 10, 10, 4)
     for trained in (learner.policy, learner.own.redistributed_value, predictor):
         assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(trained.parameters))
 
@@ -250,7 +253,7 @@ def test_it_runs_in_double_precision(x64):
 
 @pytest.mark.nightly
 def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Recordings, memories of sequences and the count of updates go through the checkpoint."""
+    """SequenceBuffer, memories of sequences and the count of updates go through the checkpoint."""
     monkeypatch.setattr(training_run, "LARGEST_CHUNK_OF_PICTURES", 2)
     settings = GAME | {"network.filters": (2, 2), "network.picture_width": 6, "network.trunk": (6, 5)}
     spec = TrainingSpec("run", "minatar/breakout", "a2c-rr", 6, (0, 1), {"steps": 6}, settings, preset="small")

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import KeyToDoorConfig, make_environment
+from paircredit.envs import make_environment
+from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.methods import OuterLoop
 from paircredit.training import Plan, check_method, collect_episodes
 from paircredit.training.loop import online_iteration, start

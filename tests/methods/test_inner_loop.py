@@ -9,7 +9,7 @@ import pytest
 
 from paircredit.estimators import lambda_advantages
 from paircredit.methods import InnerLoop, Trained, make_method
-from paircredit.networks import PolicyTable, ValueTable
+from paircredit.networks.state_functions import PolicyTable, ValueTable
 from paircredit.types import Trajectory
 from tests.methods.steps import policy_after
 
@@ -83,7 +83,7 @@ def test_a_value_steps_towards_its_targets():
     """½ mean (v − G)²: the slope of v(s) is the sum of its errors over the seven valid steps, divided by 7."""
     inner = sgd(value_learning_rate=0.7, learning_rate=99.0)
     targets = jnp.array([[11.0, 22.0, 13.0], [24.0, 25.0, 16.0], [17.0, 1e6, 1e6]])
-    stepped = inner.improve_value(inner.trained_value(VALUES), BATCH, targets)
+    stepped = inner.improve_value(Trained.fresh(VALUES, inner.value_optimiser), BATCH, targets)
     errors = {0: (-1) + (-3) + (-6) + (-7), 1: (-2) + (-4) + (-5)}
     expected = [10 - 0.7 * errors[0] / 7, 20 - 0.7 * errors[1] / 7, 99]
     np.testing.assert_allclose(stepped.parameters.values, expected, rtol=1e-6)
@@ -103,7 +103,7 @@ def test_targets_are_constants():
 def test_a_policy_steps_along_its_advantages():
     """At uniform logits the score of an action is ±½."""
     inner = sgd(learning_rate=0.7, value_learning_rate=99.0, entropy_cost=0.0)
-    policy = inner.trained_policy(PolicyTable(jnp.zeros((3, 2))))
+    policy = Trained.fresh(PolicyTable(jnp.zeros((3, 2))), inner.policy_optimiser)
     stepped = policy_after(inner, policy, BATCH, TestPrepare.advantages)
     # Signed by the action taken: state 0 has −1, −3, −6, +7; state 1 has +2, +4, +5.
     expected = 0.7 / 7 * 0.5 * np.array([[3, -3], [-11, 11], [0, 0]])
@@ -112,7 +112,7 @@ def test_a_policy_steps_along_its_advantages():
 
 def test_the_entropy_bonus_pulls_towards_uniform():
     inner = sgd(learning_rate=1.0, entropy_cost=0.5)
-    policy = inner.trained_policy(PolicyTable(jnp.array([[2.0, 0.0]] * 3)))
+    policy = Trained.fresh(PolicyTable(jnp.array([[2.0, 0.0]] * 3)), inner.policy_optimiser)
     stepped = policy_after(inner, policy, BATCH, jnp.zeros((3, 3))).parameters.logits
     gaps = stepped[:, 0] - stepped[:, 1]
     assert (gaps[:2] < 2).all() and gaps[2] == 2

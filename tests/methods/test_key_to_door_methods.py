@@ -10,20 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import KeyToDoorConfig
-from paircredit.methods import ActorCritic, InnerLoop, MetaPWR, MetaPWTD, OuterLoop, make_method
+from paircredit.envs.key_to_door import KeyToDoorConfig
+from paircredit.methods import ActorCritic, InnerLoop, OuterLoop, make_method
+from paircredit.methods.loops import Trained
+from paircredit.methods.weighted import MetaPWR, MetaPWTD
 from paircredit.networks import NetworkSpec
 from paircredit.settings import values_of
-from paircredit.training import (
-    Plan,
-    check_method,
-    learns_weights,
-    member_keys,
-    run_chunk,
-    stack_members,
-    start_members,
-)
+from paircredit.training import Plan, check_method
 from paircredit.training import loop as loop_module
+from paircredit.training.loop import run_chunk, start_members
+from paircredit.training.members import member_keys, stack_members
 from paircredit.types import PixelObservation
 from paircredit.weights import FixedPairs, PairNetwork, handcrafted_weights
 from tests.rungs import nightly_but
@@ -73,7 +69,7 @@ class TestInTheSharedLoop:
             assert np.isfinite(leaf).all()
         moved = self.distances(before.policy.parameters, after.policy.parameters)
         assert 0 < moved[0] <= LONGEST * 1e-3 < moved[1] <= LONGEST * 3e-2, "each by its own learning rate"
-        if learns_weights(methods[0]):
+        if methods[0].learns_weights:
             assert isinstance(after.weights.parameters, PairNetwork)
             moved = self.distances(before.weights.parameters, after.weights.parameters)
             assert 0 < moved[0] <= LONGEST * 1e-3 < moved[1] <= LONGEST * 3e-2
@@ -135,16 +131,16 @@ class TestMetagradient:
         class Started(ActorCritic):
             def init(self, key, env):
                 learner = jax.eval_shape(lambda k: ActorCritic.init(self, k, env), key)
-                policy = self.inner.trained_policy(LinearPolicy(generic(TestMetagradient.SIZE, 4)))
+                policy = Trained.fresh(LinearPolicy(generic(TestMetagradient.SIZE, 4)), self.inner.policy_optimiser)
                 weights = jax.tree.map(lambda x: generic(*x.shape), learner.weights.parameters)
                 fresh = {
                     "policy": dataclasses.replace(policy, state=some_way_on(policy.state)),
-                    "weights": self.outer.trained_weights(weights),
-                    "value": self.inner.trained_value(SmoothValue(generic(TestMetagradient.SIZE, 5))),
+                    "weights": Trained.fresh(weights, self.outer.optimiser),
+                    "value": Trained.fresh(SmoothValue(generic(TestMetagradient.SIZE, 5)), self.inner.value_optimiser),
                 }
                 if learner.weighted_value is not None:
                     value = SmoothValue(generic(TestMetagradient.SIZE, 5))
-                    fresh["weighted_value"] = self.inner.trained_value(value)
+                    fresh["weighted_value"] = Trained.fresh(value, self.inner.value_optimiser)
                 return dataclasses.replace(learner, **fresh)
 
         def some_way_on(state):

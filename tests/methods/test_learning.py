@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from paircredit.methods import make_method, methods
-from paircredit.networks import TransformerSpec
+from paircredit.weights.return_generator import TransformerSpec
 from tests.methods.probes import Trained
 
 pytestmark = pytest.mark.slow
@@ -83,10 +83,10 @@ def test_truncation(method):
 
 @pytest.mark.parametrize("kind, values", [("observation", [-1, 1]), ("delay", [0.9, 1])])
 def test_an_agent_with_memory_knows_values_over_time(kind, values):
-    """γ = 0.9. What TVT's states are worth, it finds again in a replay of its last batch."""
+    """γ = 0.9. What TVT's states are worth, it finds again when it unrolls its last batch."""
     agent = trained("tvt")
     batch = agent.batch(kind)
-    found = jax.jit(jax.vmap(agent.method.replay))(agent.learner(kind).policy.parameters, batch).values[:, 0]
+    found = jax.jit(jax.vmap(agent.method.unroll))(agent.learner(kind).policy.parameters, batch).values[:, 0]
     steps = int(batch.valid[0, 0].sum())
     expected = np.asarray(values)[np.asarray(batch.observations)[:, 0, :steps]]
     np.testing.assert_allclose(found[:, :steps], expected, atol=0.1)

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import DagConfig, make_environment
+from paircredit.envs import make_environment
+from paircredit.envs.dag import DagConfig
 from paircredit.methods import OuterLoop, make_method
-from paircredit.networks import PolicyTable, ValueTable
+from paircredit.networks.state_functions import PolicyTable, ValueTable
 from paircredit.training import collect_episodes
 from paircredit.weights import SigmoidTable
 from tests import oracles

@@ -9,11 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import DagConfig, KeyToDoorConfig, UmbrellaConfig, make_environment
-from paircredit.methods import ActorCritic, InnerLoop, MetaLambda, OuterLoop, make_method
-from paircredit.networks import LambdaNetwork, LambdaTable, NetworkSpec, ValueTable
+from paircredit.envs import make_environment
+from paircredit.envs.dag import DagConfig
+from paircredit.envs.key_to_door import KeyToDoorConfig
+from paircredit.envs.umbrella import UmbrellaConfig
+from paircredit.methods import ActorCritic, InnerLoop, OuterLoop, make_method
+from paircredit.methods.lambda_returns import MetaLambda
+from paircredit.networks import NetworkSpec
+from paircredit.networks.state_functions import LambdaNetwork, LambdaTable, ValueTable
 from paircredit.training import check_method, collect_episodes
-from paircredit.weights import exponential_weights, trace_weights
+from paircredit.weights import exponential_weights
+from paircredit.weights.tables import trace_weights
 from tests import oracles
 from tests.methods.quick_training import learners_after
 from tests.methods.steps import policy_after

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import DagConfig
+from paircredit.envs.dag import DagConfig
 from paircredit.metagradient import (
     OneStep,
     autodiff_one_step,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from paircredit.methods.loops import legal_log_probs, mean_over_valid, policy_gradient_loss
-from paircredit.networks import PolicyTable
+from paircredit.networks.state_functions import PolicyTable
 from paircredit.types import Trajectory
 
 # Two episodes over four states, the second one two steps shorter; in state 3 only action 0 is legal.

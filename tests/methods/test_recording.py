@@ -1,4 +1,4 @@
-"""Recordings of a stream against a plain recorder: many ends in a segment, full sequences, slots used again."""
+"""SequenceBuffer of a stream against a plain recorder: many ends in a segment, full sequences, slots used again."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.methods.replay import Recordings
+from paircredit.methods.replay import SequenceBuffer
 from tests.methods.streams import Sequence, Stream, make_stream, picture, recorded, state
 
 
 @jax.jit
-def added(recordings: Recordings, segment):
+def added(recordings: SequenceBuffer, segment):
     frames = jax.tree.map(lambda x: x[:, :-1], segment.observations)
     return recordings.add(frames, segment.actions, segment.rewards, segment.valid, recordings.marks(segment))
 
 
-def empty(stream: Stream, capacity: int, most: int) -> Recordings:
+def empty(stream: Stream, capacity: int, most: int) -> SequenceBuffer:
     frame = jax.tree.map(
         lambda x: jax.ShapeDtypeStruct(np.shape(x), np.asarray(x).dtype), stream.lives[0][0].observation
     )
-    return Recordings.empty(frame, len(stream.lives), capacity, most)
+    return SequenceBuffer.empty(frame, len(stream.lives), capacity, most)
 
 
-def expect_stored(recordings: Recordings, stream: Stream, sequences: list[Sequence]) -> None:
+def expect_stored(recordings: SequenceBuffer, stream: Stream, sequences: list[Sequence]) -> None:
     """What the ring holds are the last sequences, each at its place."""
-    books = jax.device_get(recordings.books)
+    books = jax.device_get(recordings.slots)
     assert books.stored == len(sequences)
-    for number, sequence in list(enumerate(sequences))[-recordings.capacity :]:
-        place = number % recordings.capacity
+    for number, sequence in list(enumerate(sequences))[-recordings.slots.ring.size :]:
+        place = number % recordings.slots.ring.size
         steps = [stream.lives[sequence.actor][i] for i in sequence.numbers]
         assert books.lengths[place] == len(steps)
         np.testing.assert_allclose(books.returns[place], sum(s.reward for s in steps), rtol=1e-5, atol=1e-6)
@@ -62,7 +62,7 @@ def test_what_is_stored_is_what_a_plain_recorder_stores(actors, steps, longest, 
         expect_stored(recordings, stream, so_far)
         returns = [abs(sum(stream.lives[s.actor][i].reward for i in s.numbers)) for s in new]
         np.testing.assert_allclose(largest, max(returns, default=0.0), rtol=1e-5, atol=1e-6)
-        slots = np.concatenate([recordings.books.own, recordings.books.ring])
+        slots = np.concatenate([recordings.slots.writing, recordings.slots.ring])
         assert sorted(slots.tolist()) == list(range(actors + capacity)), "no slot is lost or given out twice"
     assert len(so_far) > capacity, "the ring went round"
     if most == 5:

@@ -7,26 +7,14 @@ import jax.numpy as jnp
 import pytest
 
 from paircredit.envs import make_environment
-from paircredit.methods import (
-    A2C,
-    A2CRR,
-    HPWR,
-    RGM,
-    TVT,
-    ActorCritic,
-    InnerLoop,
-    MetaLambda,
-    MetaPWR,
-    MetaPWTD,
-    OuterLoop,
-    SyntheticReturns,
-    make_method,
-    method_name,
-    methods,
-    presets,
-    register_method,
-)
+from paircredit.methods import ActorCritic, InnerLoop, OuterLoop, make_method, methods, presets, register_method
 from paircredit.methods import registry as registry_module
+from paircredit.methods.a2c_rr import A2CRR
+from paircredit.methods.lambda_returns import A2C, MetaLambda
+from paircredit.methods.registry import method_name
+from paircredit.methods.synthetic_returns import SyntheticReturns
+from paircredit.methods.tvt import TVT
+from paircredit.methods.weighted import HPWR, RGM, MetaPWR, MetaPWTD
 from tests.sentences import refused
 
 

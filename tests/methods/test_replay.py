@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paircredit.envs import KeyToDoorConfig, make_environment
-from paircredit.methods.replay import Episodes, Replay
+from paircredit.envs import make_environment
+from paircredit.envs.key_to_door import KeyToDoorConfig
+from paircredit.methods.replay import EpisodeBuffer, Episodes
 from paircredit.types import Trajectory
 
 ENV = make_environment("probe-delay")
@@ -27,13 +28,13 @@ def episodes(*numbers: int) -> Episodes:
     )
 
 
-def stored(replay: Replay) -> list[int]:
+def stored(replay: EpisodeBuffer) -> list[int]:
     return sorted(int(x) for x in replay.episodes.returns)
 
 
 def test_the_oldest_make_room_also_across_the_end():
     """Room for five, three at a time: the ring wraps in the middle of a batch."""
-    replay = Replay.empty(ENV, 5)
+    replay = EpisodeBuffer.empty(ENV, 5)
     for batch, expected in (
         ((1, 2, 3), [0, 0, 1, 2, 3]),
         ((4, 5, 6), [2, 3, 4, 5, 6]),
@@ -46,12 +47,12 @@ def test_the_oldest_make_room_also_across_the_end():
 
 
 def test_a_batch_as_large_as_the_buffer_replaces_everything():
-    replay = insert(insert(Replay.empty(ENV, 3), episodes(1, 2, 3)), episodes(4, 5, 6))
+    replay = insert(insert(EpisodeBuffer.empty(ENV, 3), episodes(1, 2, 3)), episodes(4, 5, 6))
     assert stored(replay) == [4, 5, 6]
 
 
 def test_what_belongs_together_stays_together():
-    replay = insert(insert(Replay.empty(ENV, 5), episodes(1, 2, 3)), episodes(4, 5, 6))
+    replay = insert(insert(EpisodeBuffer.empty(ENV, 5), episodes(1, 2, 3)), episodes(4, 5, 6))
     drawn = sample(replay, jax.random.key(0), 50)
     expected = episodes(*(int(x) for x in drawn.returns))
     for a, b in zip(jax.tree.leaves(drawn), jax.tree.leaves(expected), strict=True):
@@ -59,17 +60,17 @@ def test_what_belongs_together_stays_together():
 
 
 def test_only_stored_episodes_are_drawn_all_of_them_equally_often():
-    replay, draws = insert(Replay.empty(ENV, 100), episodes(1, 2, 3)), 3000
+    replay, draws = insert(EpisodeBuffer.empty(ENV, 100), episodes(1, 2, 3)), 3000
     found, counts = np.unique(sample(replay, jax.random.key(0), draws).returns, return_counts=True)
     np.testing.assert_array_equal(found, [1, 2, 3])
     assert (np.abs(counts - 1000) < 5 * np.sqrt(draws * 1 / 3 * 2 / 3)).all()
-    full = insert(insert(Replay.empty(ENV, 4), episodes(1, 2, 3)), episodes(4, 5, 6))
+    full = insert(insert(EpisodeBuffer.empty(ENV, 4), episodes(1, 2, 3)), episodes(4, 5, 6))
     np.testing.assert_array_equal(np.unique(sample(full, jax.random.key(1), 100).returns), [3, 4, 5, 6])
 
 
 def test_pictures_stay_bytes():
     env = KeyToDoorConfig(key_steps=2, apple_steps=3, door_steps=2).build()
-    replay = jax.eval_shape(lambda: Replay.empty(env, 9))
+    replay = jax.eval_shape(lambda: EpisodeBuffer.empty(env, 9))
     pixels = replay.episodes.observations.pixels
     assert pixels.dtype == jnp.uint8 and pixels.shape == (9, 7, 7, 11, 3)
     assert replay.episodes.observations.flags.shape == (9, 7, 1)

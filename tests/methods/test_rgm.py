@@ -10,13 +10,23 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import DagConfig, KeyToDoorConfig, UmbrellaConfig, make_environment
-from paircredit.methods import RGM, ActorCritic, InnerLoop, OuterLoop, make_method
-from paircredit.methods.rgm import generated_returns
-from paircredit.networks import NetworkSpec, Transformer, TransformerSpec
-from paircredit.networks.transformer import Attention, Block, LayerNorm, sinusoids
+from paircredit.envs import make_environment
+from paircredit.envs.dag import DagConfig
+from paircredit.envs.key_to_door import KeyToDoorConfig
+from paircredit.envs.umbrella import UmbrellaConfig
+from paircredit.methods import ActorCritic, InnerLoop, OuterLoop, make_method
+from paircredit.methods.weighted import RGM, generated_returns
+from paircredit.networks import NetworkSpec
 from paircredit.training import check_method, collect_episodes
-from paircredit.weights import ReturnGenerator
+from paircredit.weights.return_generator import (
+    Attention,
+    Block,
+    LayerNorm,
+    ReturnGenerator,
+    Transformer,
+    TransformerSpec,
+    sinusoids,
+)
 from tests.methods.contract import case
 from tests.methods.quick_training import learners_after
 from tests.rungs import nightly_but

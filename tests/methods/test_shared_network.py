@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from paircredit.envs import make_environment
-from paircredit.envs.segments import InSegments
+from paircredit.envs.protocol import InSegments
 from paircredit.metagradient import autodiff_one_step, check_metagradient, explicit_one_step, unrolled_objective
 from paircredit.methods import InnerLoop, OuterLoop, make_method
-from paircredit.methods.loops import policy_gradient_loss
-from paircredit.networks import NetworkSpec, SharedNetwork
+from paircredit.methods.loops import Trained, policy_gradient_loss
+from paircredit.networks import NetworkSpec
+from paircredit.networks.state_functions import SharedNetwork
 from paircredit.training.rollout import collect, start_actors
 from tests.sentences import refused
 
@@ -46,7 +47,7 @@ def segment():
             eta = jax.tree.map(
                 lambda x: x + 0.5 * jax.random.normal(jax.random.key(x.size), x.shape), learner.weights.parameters
             )
-            learner = dataclasses.replace(learner, weights=method.outer.trained_weights(eta))
+            learner = dataclasses.replace(learner, weights=Trained.fresh(eta, method.outer.optimiser))
             return learner, start_actors(method, learner, env, jax.random.key(2))
 
         learner, actors = started(jax.random.key(1))

@@ -14,9 +14,9 @@ import pytest
 
 from paircredit.envs.protocol import Discrete, EnvSpec, Pixels
 from paircredit.estimators import redistribute
-from paircredit.methods import ReturnPrediction
 from paircredit.methods.replay import Episodes
-from paircredit.methods.stream_prediction import read, see, start_stream, train_if_due
+from paircredit.methods.return_prediction import ReturnPrediction
+from paircredit.methods.stream_prediction import learn_from_segment, redistribute_segment, start_stream, train_if_due
 from paircredit.networks import NetworkSpec
 from paircredit.networks.layers import Dense
 from paircredit.types import TimeStep
@@ -84,12 +84,12 @@ class TestReading:
         after.end, after.valid, after.reward = "", False, np.nan
         prediction = dataclasses.replace(PREDICTION, **settings)
         trained, largest = started(prediction, 3, observe), jnp.asarray(4.0)
-        predictor, places, recordings = trained.parameters, trained.state.places, trained.state.recordings
+        predictor, places, recordings = trained.parameters, trained.state.reader, trained.state.buffer
 
         @jax.jit
         def next_segment(places, recordings, segment):
             marks = recordings.marks(segment)
-            rewards, places = read(prediction, predictor, places, segment, marks, largest, compensation)
+            rewards, places = redistribute_segment(prediction, predictor, places, segment, marks, largest, compensation)
             return rewards, places, dataclasses.replace(recordings, running=marks.length)
 
         given = []
@@ -105,7 +105,7 @@ class TestReading:
         assert any(s.late for s in complete)
         for sequence in complete:
             found = given[sequence.actor, sequence.numbers]
-            # What a sequence is owed at its end cannot be paid where its last segment did not show the end.
+            # What a sequence lacks at its end cannot be given where its last segment did not show the end.
             paid = "none" if sequence.late else compensation
             np.testing.assert_allclose(found, whole(predictor, stream, sequence, paid, factor), rtol=1e-5, atol=1e-5)
             if paid == "last":
@@ -120,11 +120,11 @@ class TestReading:
             step.end, step.valid, step.reward = ("terminated" if i == 6 else ""), i != 7, float(i)
         trained = started(dataclasses.replace(PREDICTION, steps=100), 1)
         one, two = stream.segments()[:2]
-        old, recordings = trained.parameters, trained.state.recordings
+        old, recordings = trained.parameters, trained.state.buffer
         new = dataclasses.replace(old, head=Dense(3 * old.head.weight, old.head.bias + 1))
         marks = recordings.marks(one)
-        known = jax.jit(lambda *given: read(PREDICTION, *given, jnp.asarray(1.0), "last"))
-        first, places = known(old, trained.state.places, one, marks)
+        known = jax.jit(lambda *given: redistribute_segment(PREDICTION, *given, jnp.asarray(1.0), "last"))
+        first, places = known(old, trained.state.reader, one, marks)
         recordings = dataclasses.replace(recordings, running=marks.length)
         marks = recordings.marks(two)
         second, _ = known(new, places, two, marks)
@@ -134,21 +134,21 @@ class TestReading:
 
     def test_only_the_newest_frame_is_kept_and_seen(self):
         trained = started(dataclasses.replace(PREDICTION, inputs="change"), 3, "stacked")
-        assert trained.state.recordings.frames.pixels.shape == (15, 5, 4, 5, 1)
-        assert trained.state.recordings.frames.flags.shape == (15, 5, 2)
-        assert trained.state.places.frame.pixels.shape == (3, 4, 5, 1)
+        assert trained.state.buffer.frames.pixels.shape == (15, 5, 4, 5, 1)
+        assert trained.state.buffer.frames.flags.shape == (15, 5, 2)
+        assert trained.state.reader.frame.pixels.shape == (3, 4, 5, 1)
         assert trained.parameters.frame is None
         stream = make_stream(3, 3, 2, 7, 9, picture)
-        after = advance(PREDICTION, trained, stream.segments()[0], jnp.zeros(()), jnp.zeros(())).predictor
+        after = advance(PREDICTION, trained, stream.segments()[0], jnp.zeros(()), jnp.zeros(()))[0]
         newest = stream.segments()[0].observations.pixels[:, 6, :, :, -1:]
-        np.testing.assert_array_equal(after.state.places.frame.pixels, newest)
+        np.testing.assert_array_equal(after.state.reader.frame.pixels, newest)
         sequence = recorded(stream, 5)[0][0]
-        slot = after.state.recordings.books.ring[0]
+        slot = after.state.buffer.slots.ring[0]
         expected = [stream.lives[sequence.actor][i].observation.pixels[..., -1:] for i in sequence.numbers]
-        np.testing.assert_array_equal(after.state.recordings.frames.pixels[slot, : len(expected)], expected)
+        np.testing.assert_array_equal(after.state.buffer.frames.pixels[slot, : len(expected)], expected)
 
 
-advance = jax.jit(lambda prediction, *rest: see(prediction, *rest, "last"))
+advance = jax.jit(lambda prediction, *rest: learn_from_segment(prediction, *rest, "last"))
 
 
 def moved(before, after) -> bool:
@@ -164,12 +164,12 @@ class TestSchedule:
         trained, largest, quality = started(prediction, 3), jnp.zeros(()), jnp.zeros(())
         steps, stored, qualities = [], [], []
         for segment in stream.segments():
-            after = advance(prediction, trained, segment, largest, quality)
-            took = int(after.predictor.state.optimiser.steps - trained.state.optimiser.steps)
-            assert moved(trained.parameters, after.predictor.parameters) == (took > 0)
-            trained, largest, quality = after.predictor, after.largest, after.quality
+            after, largest, quality, _ = advance(prediction, trained, segment, largest, quality)
+            took = int(after.state.optimiser.steps - trained.state.optimiser.steps)
+            assert moved(trained.parameters, after.parameters) == (took > 0)
+            trained = after
             steps.append(took)
-            stored.append(int(trained.state.recordings.stored))
+            stored.append(int(trained.state.buffer.stored))
             qualities.append(float(quality))
         return steps, stored, qualities
 
@@ -193,13 +193,13 @@ class TestSchedule:
         stream = make_stream(3, 3, 3, 6, 4)
         trained = started(PREDICTION, 3)
         for segment in stream.segments():
-            trained = advance(PREDICTION, trained, segment, jnp.zeros(()), jnp.zeros(())).predictor
+            trained = advance(PREDICTION, trained, segment, jnp.zeros(()), jnp.zeros(()))[0]
         state = trained.state
         train = jax.jit(partial(train_if_due, dataclasses.replace(PREDICTION, epochs=50, learning_rate=0.0)))
         for largest, expected in ((1e6, 10), (1e-6, 50 * 3)):
             _, optimiser, quality = train(
                 (trained.parameters, state.optimiser),
-                state.recordings,
+                state.buffer,
                 jax.random.key(1),
                 jnp.asarray(True),
                 jnp.asarray(largest),
@@ -212,9 +212,9 @@ class TestSchedule:
         """With the largest return 4 made to be 10, all is as with returns that are 2.5 times as large."""
         trained = started(PREDICTION, 3)
         for segment in make_stream(3, 3, 3, 6, 4).segments():
-            trained = advance(PREDICTION, trained, segment, jnp.zeros(()), jnp.zeros(())).predictor
-        recordings = trained.state.recordings
-        larger = eqx.tree_at(lambda r: r.books.returns, recordings, 2.5 * recordings.books.returns)
+            trained = advance(PREDICTION, trained, segment, jnp.zeros(()), jnp.zeros(()))[0]
+        recordings = trained.state.buffer
+        larger = eqx.tree_at(lambda r: r.slots.returns, recordings, 2.5 * recordings.slots.returns)
 
         def learned(prediction, recordings, largest):
             given = (trained.parameters, trained.state.optimiser), recordings, jax.random.key(1), jnp.asarray(True)
@@ -232,20 +232,21 @@ class TestSchedule:
                 step.reward = 0.0
         trained = started(PREDICTION, 3)
         for segment in stream.segments():
-            trained = advance(PREDICTION, trained, segment, jnp.zeros(()), jnp.zeros(())).predictor
-        assert trained.state.recordings.stored > 12 and trained.state.optimiser.steps == 0
+            trained = advance(PREDICTION, trained, segment, jnp.zeros(()), jnp.zeros(()))[0]
+        assert trained.state.buffer.stored > 12 and trained.state.optimiser.steps == 0
 
     def test_draws_differ_from_round_to_round(self):
         trained = started(PREDICTION, 3)
-        after = advance(PREDICTION, trained, make_stream(3, 3, 2, 6, 4).segments()[0], jnp.zeros(()), jnp.zeros(()))
-        assert (jax.random.key_data(after.predictor.state.key) != jax.random.key_data(trained.state.key)).any()
+        segment = make_stream(3, 3, 2, 6, 4).segments()[0]
+        after = advance(PREDICTION, trained, segment, jnp.zeros(()), jnp.zeros(()))[0]
+        assert (jax.random.key_data(after.state.key) != jax.random.key_data(trained.state.key)).any()
 
     def test_with_a_member_axis_the_recordings_are_not_carried_through_the_loop_and_nothing_branches(self):
         """What a loop carries is copied in each turn where members stop at different times."""
         trained = jax.tree.map(lambda x: jnp.stack([x, x]), started(PREDICTION, 3))
         segment = jax.tree.map(lambda x: jnp.stack([x, x]), make_stream(3, 3, 2, 6, 4).segments()[0])
         zeros = jnp.zeros((2,))
-        jaxpr = jax.make_jaxpr(jax.vmap(lambda t, p, g, q: see(PREDICTION, t, p, g, q, "last")))(
+        jaxpr = jax.make_jaxpr(jax.vmap(lambda t, p, g, q: learn_from_segment(PREDICTION, t, p, g, q, "last")))(
             trained, segment, zeros, zeros
         )
         loops = [e for e in jaxpr.eqns if e.primitive.name == "while"]
@@ -266,7 +267,7 @@ def test_what_is_recorded_is_learned():
     trained, largest, quality = started(prediction, 3), jnp.zeros(()), jnp.zeros(())
 
     def error(trained) -> float:
-        stored = trained.state.recordings.sample(jax.random.key(0), 200)
+        stored = trained.state.buffer.sample(jax.random.key(0), 200)
         return float(jax.jit(prediction.loss)(trained.parameters, stored, stored.returns)[0])
 
     first = trained.parameters

@@ -10,10 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import KeyToDoorConfig, UmbrellaConfig, make_environment
-from paircredit.methods import ActorCritic, InnerLoop, SyntheticReturns, make_method
-from paircredit.methods.synthetic_returns import contribution_loss
-from paircredit.networks import ContributionNetwork, ContributionTable, NetworkSpec, ValueTable
+from paircredit.envs import make_environment
+from paircredit.envs.key_to_door import KeyToDoorConfig
+from paircredit.envs.umbrella import UmbrellaConfig
+from paircredit.methods import ActorCritic, InnerLoop, make_method
+from paircredit.methods.loops import Trained
+from paircredit.methods.synthetic_returns import SyntheticReturns, contribution_loss
+from paircredit.networks import NetworkSpec
+from paircredit.networks.state_functions import ContributionNetwork, ContributionTable, ValueTable
 from paircredit.settings import with_values
 from paircredit.training import collect_episodes
 from paircredit.types import Trajectory
@@ -129,8 +133,10 @@ def test_a_cause_is_found():
     learner = method.init(jax.random.key(0), env)
     learner = dataclasses.replace(
         learner,
-        policy=method.inner.trained_policy(dataclasses.replace(learner.policy.parameters, logits=jnp.zeros((6, 1)))),
-        value=method.inner.trained_value(ValueTable(zeros)),
+        policy=Trained.fresh(
+            dataclasses.replace(learner.policy.parameters, logits=jnp.zeros((6, 1))), method.inner.policy_optimiser
+        ),
+        value=Trained.fresh(ValueTable(zeros), method.inner.value_optimiser),
     )
     table = ContributionTable(zeros, zeros, zeros)
     optimiser = method.inner.build_optimiser(method.rule.contribution_learning_rate)

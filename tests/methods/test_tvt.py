@@ -1,4 +1,4 @@
-"""TVT: losses by hand, acting and replay, what transported value reaches, and that it teaches what nothing else can."""
+"""TVT: losses by hand, acting, what transported value reaches, and that it teaches what nothing else can."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import KeyToDoorConfig, make_environment
+from paircredit.envs import make_environment
+from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.estimators import lambda_advantages, pairwise_sum
-from paircredit.methods import TVT, InnerLoop, make_method, replace_dotted
+from paircredit.methods import InnerLoop, make_method, replace_dotted
+from paircredit.methods.loops import Trained
 from paircredit.methods.tvt import (
+    TVT,
     clip_gradient,
     policy_loss,
     read_strength_loss,
@@ -20,17 +23,11 @@ from paircredit.methods.tvt import (
     sum_of_episode,
     value_loss,
 )
-from paircredit.networks import MemorySpec, NetworkSpec, ReconstructiveMemory
-from paircredit.training import (
-    Plan,
-    collect_episodes,
-    learns_weights,
-    member_keys,
-    run_chunk,
-    stack_members,
-    start_members,
-    train,
-)
+from paircredit.networks import MemorySpec, NetworkSpec
+from paircredit.networks.reconstructive_memory import ReconstructiveMemory
+from paircredit.training import Plan, collect_episodes, train
+from paircredit.training.loop import run_chunk, start_members
+from paircredit.training.members import member_keys, stack_members
 from paircredit.types import Trajectory
 from tests.sentences import refused
 
@@ -56,7 +53,7 @@ def generic_learner(method: TVT, env, seed: int = 0):
     network = jax.tree.map(
         lambda x: jnp.asarray(0.4 * rng.normal(size=x.shape), dtype=float), learner.policy.parameters
     )
-    return dataclasses.replace(learner, policy=method.inner.trained_policy(network))
+    return dataclasses.replace(learner, policy=Trained.fresh(network, method.inner.policy_optimiser))
 
 
 @jax.jit
@@ -70,7 +67,7 @@ def gradient_of_the_loss(method, network, trajectory):
 
 
 credit_of = jax.jit(TRANSPORTING.credit)
-replayed = jax.jit(TRANSPORTING.replay)
+unrolled = jax.jit(TRANSPORTING.unroll)
 
 
 class TestLossesByHand:
@@ -144,41 +141,41 @@ class TestLossesByHand:
 def test_a_replay_thinks_what_was_thought_when_acting(env):
     learner, key = generic_learner(TRANSPORTING, env), jax.random.key(3)
     trajectory = collected(learner, env, key)
-    replay = replayed(learner.policy.parameters, trajectory)
+    unroll = unrolled(learner.policy.parameters, trajectory)
 
     carry = TRANSPORTING.initial_carry(learner)
     act, remember = jax.jit(TRANSPORTING.policy), jax.jit(TRANSPORTING.remember)
     for step in range(env.spec.horizon):
         logits, carry = act(learner, carry, jax.tree.map(lambda x: x[1, step], trajectory.observations))  # noqa: B023
-        np.testing.assert_allclose(replay.logits[1, step], logits, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(unroll.logits[1, step], logits, rtol=1e-4, atol=1e-5)
         carry = remember(carry, trajectory.actions[1, step], trajectory.rewards[1, step])
-    np.testing.assert_allclose(carry.state.memory.rows[: env.spec.horizon], replay.thoughts.code[1, :-1], atol=1e-5)
+    np.testing.assert_allclose(carry.state.memory.rows[: env.spec.horizon], unroll.thoughts.code[1, :-1], atol=1e-5)
 
     # The rollout chose its actions by these logits: what it drew, and what follows from it.
     action_key = jax.random.split(key, 3)[1]
     noise = jax.random.gumbel(action_key, (env.spec.horizon, 3, env.spec.num_actions), dtype=float).swapaxes(0, 1)
-    chosen = jnp.argmax(jnp.where(trajectory.legal, replay.logits[:, :-1], -jnp.inf) + noise, axis=-1)
+    chosen = jnp.argmax(jnp.where(trajectory.legal, unroll.logits[:, :-1], -jnp.inf) + noise, axis=-1)
     np.testing.assert_array_equal(chosen, trajectory.actions)
-    assert len(np.unique(replay.logits[0, :, 0])) > 5, "the logits differ from step to step"
+    assert len(np.unique(unroll.logits[0, :, 0])) > 5, "the logits differ from step to step"
 
 
 @pytest.fixture(scope="module")
 def umbrella():
-    """A learner, a batch and its replay, with transported value in it."""
+    """A learner, a batch and its unroll, with transported value in it."""
     learner = generic_learner(TRANSPORTING, UMBRELLA)
     trajectory = collected(learner, UMBRELLA, jax.random.key(0))
-    replay = replayed(learner.policy.parameters, trajectory)
-    bonus = jax.jit(TRANSPORTING.bonus)(replay, trajectory)
+    unroll = unrolled(learner.policy.parameters, trajectory)
+    bonus = jax.jit(TRANSPORTING.bonus)(unroll, trajectory)
     assert (np.abs(bonus).sum(axis=1) > 0.01).all() and (bonus[:, -3:] == 0).all()
-    return learner, trajectory, replay, bonus
+    return learner, trajectory, unroll, bonus
 
 
 class TestTransport:
     def test_credit_is_that_of_rewards_with_the_bonus(self, umbrella):
-        learner, trajectory, replay, bonus = umbrella
+        learner, trajectory, unroll, bonus = umbrella
         credit = credit_of(learner, trajectory)
         expected = jax.jit(jax.vmap(lambda_advantages, in_axes=(0, 0, 0, None)))(
-            trajectory.rewards + bonus, replay.values, jnp.where(trajectory.terminated, 0.0, 0.5), 0.8
+            trajectory.rewards + bonus, unroll.values, jnp.where(trajectory.terminated, 0.0, 0.5), 0.8
         )
         np.testing.assert_allclose(credit.advantages, expected, atol=1e-5)
         sums = jax.vmap(pairwise_sum)(credit.weights, credit.signal, trajectory.valid)
@@ -186,7 +183,7 @@ class TestTransport:
 
     def test_only_policy_and_value_learn_from_the_bonus(self, umbrella):
         """Neither the decoders nor what the agent is told of rewards see it."""
-        learner, trajectory, replay, _ = umbrella
+        learner, trajectory, unroll, _ = umbrella
         with_it, without = (
             gradient_of_the_loss(dataclasses.replace(TRANSPORTING, alpha=alpha), learner.policy.parameters, trajectory)
             for alpha in (TRANSPORTING.alpha, 0.0)
@@ -198,38 +195,38 @@ class TestTransport:
         for name in ("policy", "value"):
             difference = getattr(with_it, name).out.weight - getattr(without, name).out.weight
             assert np.abs(difference).max() > 1e-3
-        np.testing.assert_array_equal(replay.rewards[:, 1:], trajectory.rewards)
+        np.testing.assert_array_equal(unroll.rewards[:, 1:], trajectory.rewards)
 
     def test_a_threshold_that_nothing_passes_is_no_transport(self, umbrella):
-        _, trajectory, replay, _ = umbrella
-        assert not TRANSPORTING.bonus(replay, trajectory)[:, -2:].any()
-        assert not dataclasses.replace(TRANSPORTING, threshold=100.0).bonus(replay, trajectory).any()
+        _, trajectory, unroll, _ = umbrella
+        assert not TRANSPORTING.bonus(unroll, trajectory)[:, -2:].any()
+        assert not dataclasses.replace(TRANSPORTING, threshold=100.0).bonus(unroll, trajectory).any()
 
     def test_how_far_the_past_begins_is_a_matter_of_the_discount(self, umbrella):
         """With γ = 0.5 that is two steps back; with 0.99 a hundred, and these episodes are shorter."""
-        _, trajectory, replay, bonus = umbrella
+        _, trajectory, unroll, bonus = umbrella
         patient = replace_dotted(TRANSPORTING, {"inner.discount": 0.99}, "tvt")
-        assert bonus.any() and not patient.bonus(replay, trajectory).any()
+        assert bonus.any() and not patient.bonus(unroll, trajectory).any()
 
     def test_advantages_are_standardised_where_that_is_asked_for(self, umbrella):
-        learner, trajectory, replay, _ = umbrella
+        learner, trajectory, unroll, _ = umbrella
         asked = replace_dotted(TRANSPORTING, {"inner.standardise": True}, "tvt")
         advantages, valid = credit_of(learner, trajectory).advantages, np.asarray(trajectory.valid)
         narrow = (advantages - advantages[valid].mean()) / advantages[valid].std()
         losses = [jax.jit(one.loss)(learner.policy.parameters, trajectory) for one in (asked, TRANSPORTING)]
-        policies = [policy_loss(replay.logits[:, :-1], trajectory, given, 0.05) for given in (narrow, advantages)]
+        policies = [policy_loss(unroll.logits[:, :-1], trajectory, given, 0.05) for given in (narrow, advantages)]
         np.testing.assert_allclose(losses[0] - losses[1], policies[0] - policies[1], rtol=1e-3)
         assert abs(policies[0] - policies[1]) > 0.01
 
     def test_the_loss_is_the_sum_of_its_parts(self, umbrella):
-        learner, trajectory, replay, _ = umbrella
+        learner, trajectory, unroll, _ = umbrella
         network, valid = learner.policy.parameters, trajectory.valid
         advantages = credit_of(learner, trajectory).advantages
         states = trajectory.observations[:, :-1]
-        code, strengths = replay.thoughts.code[:, :-1], replay.thoughts.read.strengths[:, :-1]
-        before = (replay.actions[:, :-1], replay.rewards[:, :-1])
+        code, strengths = unroll.thoughts.code[:, :-1], unroll.thoughts.read.strengths[:, :-1]
+        before = (unroll.actions[:, :-1], unroll.rewards[:, :-1])
         parts = (
-            policy_loss(replay.logits[:, :-1], trajectory, advantages, 0.05),
+            policy_loss(unroll.logits[:, :-1], trajectory, advantages, 0.05),
             0.4 * sum_of_episode(0.5 * jnp.square(advantages), valid),
             reconstruction_loss(network, code, states, *before, valid, 50.0),
             5e-5 * sum_of_episode(jnp.sum(jnp.maximum(strengths, 2.0), axis=-1), valid),
@@ -314,7 +311,7 @@ class TestLearning:
 @pytest.mark.nightly
 def test_members_with_their_own_settings_learn_key_to_door_in_one_program():
     base = make_method("tvt", "small", "key-to-door", network=NETWORK, memory=dataclasses.replace(SMALL, rows=20))
-    assert not learns_weights(base)
+    assert not base.learns_weights
     methods = [
         replace_dotted(base, {"inner.learning_rate": rate, "inner.episodes": 3, "threshold": threshold}, "tvt")
         for rate, threshold in ((1e-3, 0.1), (3e-2, 1.0))

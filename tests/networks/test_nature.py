@@ -12,7 +12,14 @@ import pytest
 
 from paircredit.envs.protocol import Pixels
 from paircredit.networks import NetworkSpec
-from paircredit.networks.perception import LAYERS, NaturePerception, Perception, StridedConvolution, perception_of
+from paircredit.networks.perception import (
+    LAYERS,
+    NaturePerception,
+    Perception,
+    StridedConvolution,
+    of_change,
+    perception_of,
+)
 from paircredit.types import PixelObservation
 from tests.rungs import nightly_but
 
@@ -98,7 +105,9 @@ def test_a_change_goes_through_the_module_as_a_difference(x64):
         x = jax.nn.relu(convolution(jnp.asarray(x)))
     expected = jax.nn.relu(perception.dense(x.reshape(-1)))
     black = PixelObservation(jnp.zeros_like(seen.pixels), none)
-    found, first, whole = jax.jit(lambda p: (p.of_change(seen, before), p.of_change(seen, black), p(seen)))(perception)
+    found, first, whole = jax.jit(lambda p: (of_change(p, seen, before), of_change(p, seen, black), p(seen)))(
+        perception
+    )
     assert found.any()
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
     np.testing.assert_array_equal(first, whole)

@@ -11,10 +11,17 @@ import numpy as np
 import pytest
 
 from paircredit.envs.protocol import Discrete, EnvSpec, Pixels
-from paircredit.networks import MemorySpec, NetworkSpec, ReconstructiveMemory
+from paircredit.networks import MemorySpec, NetworkSpec
 from paircredit.networks.layers import LSTM, CellState, Dense
 from paircredit.networks.perception import Perception, prepare
-from paircredit.networks.reconstructive_memory import Memory, PictureDecoder, Reader, StateDecoder, largest
+from paircredit.networks.reconstructive_memory import (
+    Memory,
+    PictureDecoder,
+    Reader,
+    ReconstructiveMemory,
+    StateDecoder,
+    largest,
+)
 from paircredit.types import PixelObservation
 from tests.sentences import refused
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from paircredit.envs.protocol import Discrete, EnvSpec, Pixels
-from paircredit.networks import AdditiveCell, NetworkSpec, ReturnPredictor
-from paircredit.networks.additive_cell import additive_scan
+from paircredit.networks import NetworkSpec
+from paircredit.networks.additive_cell import AdditiveCell, additive_scan
 from paircredit.networks.layers import Dense
-from paircredit.networks.perception import Perception, StateEmbedding
+from paircredit.networks.perception import Perception, StateEmbedding, of_change
+from paircredit.networks.return_predictor import ReturnPredictor
 from paircredit.types import PixelObservation
 from tests.networks.test_layers import SHAPE, SPEC, generic, observations
 from tests.sentences import refused
@@ -135,14 +136,14 @@ class TestChanges:
         assert difference.min() < 0 < difference.max() and flags.any()
         x = np.maximum(perception.joined(jnp.asarray(x)) + flags @ perception.flags, 0)
         x = np.maximum(perception.last(jnp.asarray(x)), 0)
-        found = jax.jit(lambda p: p.of_change(seen, before))(perception)
+        found = jax.jit(lambda p: of_change(p, seen, before))(perception)
         assert found.any()
         np.testing.assert_allclose(found, x, rtol=1e-10)
 
     def test_from_a_black_picture_the_change_is_the_picture(self):
         perception, seen = generic(Perception.random, SHAPE, SPEC), observations()
         black = PixelObservation(jnp.zeros_like(seen.pixels), jnp.zeros_like(seen.flags))
-        change, whole = jax.jit(lambda p: (p.of_change(seen, black), p(seen)))(perception)
+        change, whole = jax.jit(lambda p: (of_change(p, seen, black), p(seen)))(perception)
         np.testing.assert_array_equal(change, whole)
 
     def test_a_change_of_state_is_a_difference_of_rows(self):
@@ -151,8 +152,8 @@ class TestChanges:
         expected = np.maximum(
             (embedding.table[1] - embedding.table[2]) @ embedding.last.weight + embedding.last.bias, 0
         )
-        np.testing.assert_allclose(embedding.of_change(one, two), expected, rtol=1e-5)
-        np.testing.assert_allclose(embedding.of_change(two, two), np.maximum(embedding.last.bias, 0), rtol=1e-6)
+        np.testing.assert_allclose(of_change(embedding, one, two), expected, rtol=1e-5)
+        np.testing.assert_allclose(of_change(embedding, two, two), np.maximum(embedding.last.bias, 0), rtol=1e-6)
 
 
 def predictor(spec: EnvSpec, **settings) -> ReturnPredictor:
@@ -191,13 +192,13 @@ class TestPredictor:
         model, (seen, actions) = predictor(spec), episode(spec)
         at = jax.tree.map(lambda x: x[3], seen)
         before = jax.tree.map(lambda x: x[2], seen)
-        features = jnp.concatenate([model.frame(at), model.change.of_change(at, before)])
+        features = jnp.concatenate([model.frame(at), of_change(model.change, at, before)])
         expected = jax.nn.relu(model.joined(features) + model.actions[actions[3]])
         assert expected.any()
         steps = eqx.filter_jit(model.steps)(seen, actions)
         np.testing.assert_allclose(steps[3], expected, rtol=1e-5, atol=1e-6)
         first = jax.tree.map(lambda x: x[0], seen)
-        for choice, change in (("zero", model.change.of_change(first, first)), ("whole", model.change(first))):
+        for choice, change in (("zero", of_change(model.change, first, first)), ("whole", model.change(first))):
             other = predictor(spec, first_change=choice)
             features = jnp.concatenate([model.frame(first), change])
             expected = jax.nn.relu(model.joined(features) + model.actions[actions[0]])

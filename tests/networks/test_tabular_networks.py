@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import EnvSpec, make_environment
-from paircredit.networks import NetworkSpec, PolicyTable, ValueTable, num_states, policy_for, value_for
+from paircredit.envs import Discrete, EnvSpec, make_environment
+from paircredit.networks import NetworkSpec, policy_for, value_for
+from paircredit.networks.state_functions import PolicyTable, ValueTable, num_states
 from tests.sentences import refused
 
 
@@ -18,7 +19,8 @@ def test_a_table_answers_with_its_row():
 
 
 def test_initial_logits_are_normal_with_the_given_deviation():
-    logits = np.asarray(PolicyTable.random(jax.random.key(0), 500, 4, scale=0.5).logits)
+    spec = EnvSpec("states", 4, Discrete(500), 1)
+    logits = np.asarray(policy_for(jax.random.key(0), spec, NetworkSpec(), 0.5).logits)
     assert logits.shape == (500, 4)
     assert abs(logits.mean()) < 5 * 0.5 / np.sqrt(2000)
     assert abs(logits.std() - 0.5) < 5 * 0.5 / np.sqrt(2 * 2000)

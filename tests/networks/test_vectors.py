@@ -10,8 +10,9 @@ import pytest
 from paircredit.envs import make_environment
 from paircredit.envs.protocol import EnvSpec, Vector
 from paircredit.methods import make_method, methods
-from paircredit.networks import NetworkSpec, policy_for, value_for
-from paircredit.networks.perception import VectorPerception, perception_of
+from paircredit.networks import NetworkSpec
+from paircredit.networks.perception import VectorPerception, of_change, perception_of
+from paircredit.networks.state_functions import policy_for, value_for
 from paircredit.training import Plan, train
 from paircredit.training.loop import online_iteration, start
 from paircredit.weights import PairInputs, weights_for
@@ -26,7 +27,7 @@ def test_perception_is_two_dense_layers():
     x = jnp.arange(4.0)
     hidden = np.maximum(np.asarray(x) @ np.asarray(module.first.weight), 0)
     np.testing.assert_allclose(module(x), np.maximum(hidden @ np.asarray(module.last.weight), 0), rtol=1e-5)
-    np.testing.assert_array_equal(module.of_change(x, jnp.ones(4)), module(x - 1))
+    np.testing.assert_array_equal(of_change(module, x, jnp.ones(4)), module(x - 1))
 
 
 def test_padding_does_not_count_as_inputs():

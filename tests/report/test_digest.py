@@ -11,8 +11,8 @@ import pytest
 from paircredit.report.files import write_digest
 from paircredit.runs import find_runs
 from paircredit.studies import judge_all
-from paircredit.studies.key_to_door.curves import all_curves, frames_to
 from paircredit.studies.key_to_door.exhibits import DIGEST_POINTS
+from paircredit.studies.key_to_door.measures import all_curves, frames_to
 from paircredit.studies.key_to_door.runs import CENTRAL
 from tests.made_up import frames, weights, write_method
 

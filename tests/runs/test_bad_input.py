@@ -23,9 +23,10 @@ import pytest
 from paircredit.cli import main
 from paircredit.experiments.reproduce import read_experiment
 from paircredit.experiments.spec import TrainingSpec, UmbrellaVarianceSpec, as_json, refuse_misshapen
-from paircredit.runs import RunWriter, find_runs, read_arrays, read_run
+from paircredit.runs import RunWriter, find_runs, read_run
 from paircredit.runs.checkpoint import read_checkpoint
 from paircredit.runs.manifest import manifest_bytes
+from paircredit.runs.read import read_arrays
 from paircredit.runs.trees import DamagedFile
 from tests.sentences import refused
 

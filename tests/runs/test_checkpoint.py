@@ -27,7 +27,8 @@ from paircredit.runs.checkpoint import (
     write_checkpoint,
 )
 from paircredit.runs.trees import DamagedFile, tree_sum
-from paircredit.training import Plan, states_like, train
+from paircredit.training import Plan, train
+from paircredit.training.train import states_like
 from tests.sentences import refused
 
 POSITION = Position(250, 1.5, 1000, "aa", "bb", "cc")

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.runs import RunWriter, finished_already, read_run
+from paircredit.runs import RunWriter, read_run
+from paircredit.runs.folder import finished_already
 from tests.experiments.test_resume import Killed, killed_before
 from tests.sentences import refused
 

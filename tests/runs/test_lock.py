@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from paircredit.runs import RunWriter
-from paircredit.runs.lock import FolderLock
+from paircredit.runs.files import FolderLock
 from tests.sentences import refused
 
 HOLDER = """
 import sys
 from pathlib import Path
-from paircredit.runs.lock import FolderLock
+from paircredit.runs.files import FolderLock
 lock = FolderLock(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
@@ -70,7 +70,7 @@ def test_a_lock_file_that_was_removed_while_we_waited_is_no_lock(
             removed.append(True)
         real(descriptor, how)
 
-    monkeypatch.setattr("paircredit.runs.lock.fcntl.flock", flock)
+    monkeypatch.setattr("paircredit.runs.files.fcntl.flock", flock)
     lock = FolderLock(tmp_path)
     with refused("another process"):
         FolderLock(tmp_path)

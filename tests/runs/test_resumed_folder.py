@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from paircredit.errors import PaircreditError
-from paircredit.runs import RunWriter, finished_already, read_run
+from paircredit.runs import RunWriter, read_run
+from paircredit.runs.folder import finished_already
 from tests.sentences import refused
 
 SPEC = {"name": "run", "updates": 40, "env_settings": {"depth": 8}}

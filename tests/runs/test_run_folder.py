@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from paircredit.errors import PaircreditError
-from paircredit.runs import RunWriter, find_runs, read_run, write_file
-from paircredit.runs.manifest import manifest_bytes
-from paircredit.runs.provenance import provenance
+from paircredit.runs import RunWriter, find_runs, read_run
+from paircredit.runs.files import write_file
+from paircredit.runs.manifest import manifest_bytes, provenance
 from paircredit.runs.query import query_metrics
 from tests.sentences import refused
 
@@ -119,7 +119,7 @@ def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
 
 
 def test_pickled_arrays_are_refused(run: Path, tmp_path: Path) -> None:
-    from paircredit.runs import read_arrays
+    from paircredit.runs.read import read_arrays
 
     np.savez(tmp_path / "evil.npz", weights=np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(PaircreditError, match="plain arrays"):
@@ -139,6 +139,12 @@ def test_sql_over_several_runs(run: Path, tmp_path: Path) -> None:
     rows = query_metrics(find_runs(tmp_path), "SELECT run, avg(x) AS x FROM metrics GROUP BY run ORDER BY run")
     assert list(rows["run"]) == ["first", "second"]
     np.testing.assert_allclose(rows["x"], [2.5, 10.0])
+
+
+def test_sql_without_the_extra_says_which_to_install(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)  # as if it were not installed
+    with refused("pip install 'paircredit[sql]'"):
+        query_metrics([read_run(run)], "SELECT 1")
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paircredit.envs.bsuite import SWEEP
+from paircredit.envs.bsuite.sweep import SWEEP
 from paircredit.runs import Run, find_runs
-from paircredit.studies.bsuite import claims
-from paircredit.studies.bsuite import curves as bsuite_results
-from paircredit.studies.bsuite.claims import CLAIMS
-from paircredit.studies.bsuite.curves import (
+from paircredit.studies.bsuite import measures
+from paircredit.studies.bsuite.measures import (
+    CLAIMS,
     PAPER,
     all_regrets,
     groups,
@@ -24,7 +23,7 @@ from paircredit.studies.bsuite.curves import (
     total_regret,
     totals,
 )
-from paircredit.studies.bsuite.curves import episodes as episodes_of
+from paircredit.studies.bsuite.measures import episodes as episodes_of
 from tests.exhibits import table_of
 from tests.made_up import write_episodes, write_regrets
 from tests.sentences import refused
@@ -36,8 +35,7 @@ OTHERS = ("a2c", "a2c-rr", "rgm", "meta-pwtd", "meta-pwr")
 @pytest.fixture(autouse=True)
 def short_trainings(monkeypatch):
     """The paper's length is 100 episodes, so that runs of it can be made up in no time."""
-    for module in (bsuite_results, claims):
-        monkeypatch.setattr(module, "PAPER_EPISODES", dict.fromkeys(PAPER, 100))
+    monkeypatch.setattr(measures, "PAPER_EPISODES", dict.fromkeys(PAPER, 100))
 
 
 def write_paper(folder: Path, domain: str, label: str, factor: float = 1.0) -> None:

@@ -10,8 +10,8 @@ import pytest
 from paircredit.report import files
 from paircredit.results.intervals import mean_band, mean_interval
 from paircredit.runs import find_runs
-from paircredit.studies.bsuite.curves import PAPER, RANDOM_PLAY, all_regrets, totals
 from paircredit.studies.bsuite.exhibits import thinned
+from paircredit.studies.bsuite.measures import PAPER, RANDOM_PLAY, all_regrets, totals
 from tests.exhibits import figure_of, table_of
 from tests.made_up import write_regrets
 

@@ -13,8 +13,8 @@ from paircredit.envs.atari.games import GAMES, Reference
 from paircredit.results.curves import RETURN
 from paircredit.results.intervals import Interval, bootstrap
 from paircredit.runs import Run, find_runs
-from paircredit.studies.games import claims as game_claims
-from paircredit.studies.games.curves import (
+from paircredit.studies.games import measures as game_claims
+from paircredit.studies.games.measures import (
     ATARI,
     HUMAN,
     HUMAN_2015,

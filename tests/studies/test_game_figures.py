@@ -12,8 +12,8 @@ from paircredit.report import files
 from paircredit.results.charts import COLOURS, short, to_svg
 from paircredit.results.curves import RETURN
 from paircredit.runs import find_runs
-from paircredit.studies.games.curves import ATARI, MINATAR, all_games, comparisons, median_curves
 from paircredit.studies.games.exhibits import MOST_POINTS
+from paircredit.studies.games.measures import ATARI, MINATAR, all_games, comparisons, median_curves
 from tests.exhibits import figure_of
 from tests.made_up import write_game
 

@@ -10,7 +10,7 @@ from paircredit.results.curves import Curve
 from paircredit.results.intervals import Interval, difference_of_times
 from paircredit.results.names import title
 from paircredit.runs import find_runs
-from paircredit.studies.key_to_door.curves import (
+from paircredit.studies.key_to_door.measures import (
     LearningRule,
     all_curves,
     best_value,

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from paircredit.results.charts import COLOURS, looks, to_svg
 from paircredit.results.intervals import mean_interval
 from paircredit.runs import Run, find_runs
-from paircredit.studies.key_to_door.curves import all_curves, best_value
 from paircredit.studies.key_to_door.exhibits import BEST, MOST_POINTS, arrange, thinned
+from paircredit.studies.key_to_door.measures import all_curves, best_value
 from paircredit.studies.key_to_door.runs import CENTRAL, SEARCH, SEARCHES, SWITCHES, Setting
 from paircredit.studies.key_to_door.weights import handcrafted
 from tests.exhibits import FIGURES, TABLES, figure_of, table_of, table_rows

@@ -152,7 +152,7 @@ class TestWeights:
 
 
 def test_runs_of_experiments_are_none_of_these(tmp_path):
-    from paircredit.studies.games.curves import ATARI
+    from paircredit.studies.games.measures import ATARI
 
     write_game(tmp_path, ATARI, "a2c", "pong", 1.0)
     runs = find_runs(tmp_path)

@@ -9,7 +9,7 @@ from paircredit.envs.dag import layers, num_states
 from paircredit.errors import PaircreditError
 from paircredit.runs import find_runs
 from paircredit.studies import judge_all
-from paircredit.studies.dag.curves import pair_sets
+from paircredit.studies.dag.measures import pair_sets
 from tests.made_up import write_run
 
 DEPTHS = (4, 8)

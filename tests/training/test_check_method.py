@@ -5,7 +5,8 @@ import pytest
 
 from paircredit.envs import make_environment
 from paircredit.errors import PaircreditError
-from paircredit.methods import ActorCritic, InnerLoop, MetaPWTD, OuterLoop, make_method
+from paircredit.methods import ActorCritic, InnerLoop, OuterLoop, make_method
+from paircredit.methods.weighted import MetaPWTD
 from paircredit.training import check_method
 from tests.sentences import refused
 

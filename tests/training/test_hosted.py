@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 from paircredit.envs import make_environment
-from paircredit.envs.segments import InSegments
+from paircredit.envs.protocol import InSegments
 from paircredit.methods import make_method, replace_dotted
-from paircredit.training import Plan, member_keys, stack_members, states_like, train
-from paircredit.training.hosted import HostedMembers, Waiting, group_sizes
+from paircredit.training import Plan, train
+from paircredit.training.hosted.groups import HostedMembers, group_sizes
 from paircredit.training.loop import LoopState
+from paircredit.training.members import member_keys, stack_members
+from paircredit.training.train import states_like
 from tests.sentences import refused
 from tests.training.theatre import Stage, Theatre
 
@@ -170,16 +172,16 @@ def test_sequences_of_a2c_rr_do_not_go_on_in_the_episodes_after_a_stop():
     methods = [replace_dotted(method, settings, "a2c-rr")] * MEMBERS
 
     def recordings(state):
-        return jax.device_get(state.learner.own.predictor.state.recordings)
+        return jax.device_get(state.learner.own.predictor.state.buffer)
 
     first = train(methods, [env] * MEMBERS, range(MEMBERS), Plan(updates=1), 3)
-    assert (recordings(first).running == 21).all() and not recordings(first).books.stored.any()
+    assert (recordings(first).running == 21).all() and not recordings(first).slots.stored.any()
     whole = train(methods, [env] * MEMBERS, range(MEMBERS), Plan(updates=1), 5)
     assert (recordings(whole).running == 35).all()
     later = train(methods, [env] * MEMBERS, range(MEMBERS), Plan(updates=1), 5, go_on=(3, first))
     # The segment before the stop was not learned from yet; then its sequence is stored, and another has six steps.
     assert (recordings(later).running == 6).all()
-    assert (recordings(later).books.stored == 3).all() and (recordings(later).books.lengths[:, :3] == 28).all()
+    assert (recordings(later).slots.stored == 3).all() and (recordings(later).slots.lengths[:, :3] == 28).all()
 
 
 def test_a_broken_emulator_stops_everybody_and_closes_all():
@@ -200,12 +202,12 @@ def test_time_is_accounted_for():
         stacked = stack_members(methods)
         state = members.start_members(stacked, env, plan, member_keys(range(MEMBERS)))
         for group in members.groups:
-            group.waiting = Waiting()
+            group.seconds.clear()
         members.run_chunk(stacked, env, plan, state)
-        for waiting in (group.waiting for group in members.groups):
-            parts = waiting.emulators, waiting.device, waiting.acting, waiting.learning
-            assert min(parts) > 0 and sum(parts) <= waiting.all
-            assert 0 < waiting.working <= waiting.all
+        for seconds in (group.seconds for group in members.groups):
+            parts = [seconds[name] for name in ("emulators", "device", "acting", "learning")]
+            assert min(parts) > 0 and sum(parts) <= seconds["all"]
+            assert 0 < seconds["working"] <= seconds["all"]
 
 
 def test_stepping_one_on_the_device_is_refused():

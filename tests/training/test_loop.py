@@ -9,13 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import DagConfig
+from paircredit.envs.dag import DagConfig
 from paircredit.metagradient import apply_updates, check_metagradient, explicit_one_step
-from paircredit.methods import ActorCritic, InnerLoop, MetaPWR, MetaPWTD, OuterLoop, make_method
+from paircredit.methods import ActorCritic, InnerLoop, OuterLoop, make_method
+from paircredit.methods.weighted import MetaPWR, MetaPWTD
 from paircredit.networks import MemorySpec
-from paircredit.training import Plan, collect_episodes, learns_weights, run_chunk, stack_members, start, start_members
-from paircredit.training.loop import mean_return, reset_iteration
-from paircredit.training.members import member_keys
+from paircredit.training import Plan, collect_episodes
+from paircredit.training.loop import mean_return, reset_iteration, run_chunk, start, start_members
+from paircredit.training.members import member_keys, stack_members
 from paircredit.types import Trajectory
 from paircredit.weights import FixedTable, SigmoidTable
 from tests.rungs import nightly_but
@@ -39,8 +40,8 @@ def assert_close(one, other, tolerance=1e-5):
 
 
 def test_who_learns_weights():
-    assert learns_weights(make_method("meta-pwr")) and learns_weights(make_method("meta-pwtd"))
-    assert not learns_weights(make_method("a2c")) and not learns_weights(make_method("h-pwr"))
+    assert make_method("meta-pwr").learns_weights and make_method("meta-pwtd").learns_weights
+    assert not make_method("a2c").learns_weights and not make_method("h-pwr").learns_weights
 
 
 def test_mean_return_is_the_mean_over_episodes_whatever_their_length():

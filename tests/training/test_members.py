@@ -7,11 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import DagConfig, UmbrellaConfig
+from paircredit.envs.dag import DagConfig
+from paircredit.envs.umbrella import UmbrellaConfig
 from paircredit.methods import InnerLoop, OuterLoop, make_method
 from paircredit.settings import with_values
-from paircredit.training import Plan, member_keys, stack_members, train
+from paircredit.training import Plan, train
 from paircredit.training.loop import chunk_program
+from paircredit.training.members import member_keys, stack_members
 from tests.sentences import refused
 
 pytestmark = pytest.mark.usefixtures("real_compilation")

@@ -1,13 +1,8 @@
 import threading
-import time
 
 import pytest
 
-from paircredit.training.hosted.pace import Pace
-
-
-class Stopped(Exception):
-    pass
+from paircredit.training.hosted.groups import Pace, StoppedError
 
 
 def in_a_thread(work):
@@ -16,7 +11,7 @@ def in_a_thread(work):
     def run():
         try:
             found.append(work())
-        except Stopped as error:
+        except StoppedError as error:
             found.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
@@ -29,30 +24,26 @@ def waits(thread):
     return thread.is_alive()
 
 
-def nothing():
-    pass
-
-
 def test_who_is_too_far_ahead_waits_for_the_slowest():
     pace = Pace(3, lead=2.0)
-    pace.forward(0, 2, nothing)  # as far as it may
-    thread, _ = in_a_thread(lambda: pace.forward(0, 1, nothing))
+    pace.forward(0, 2)  # as far as it may
+    thread, _ = in_a_thread(lambda: pace.forward(0, 1))
     assert waits(thread)
-    pace.forward(1, 1, nothing)
+    pace.forward(1, 1)
     assert waits(thread)  # the third has not moved
-    pace.forward(2, 1, nothing)
+    pace.forward(2, 1)
     thread.join(5)
     assert not thread.is_alive()
 
 
 def test_nobody_waits_for_who_has_left():
     pace = Pace(2, lead=1.0)
-    thread, _ = in_a_thread(lambda: pace.forward(0, 5, nothing))
+    thread, _ = in_a_thread(lambda: pace.forward(0, 5))
     assert waits(thread)
     pace.leave(1)
     thread.join(5)
     assert not thread.is_alive()
-    pace.forward(0, 100, nothing)
+    pace.forward(0, 100)
 
 
 def test_all_begin_abreast_again():
@@ -60,8 +51,8 @@ def test_all_begin_abreast_again():
     pace.leave(0)
     pace.leave(1)
     pace.begin()
-    pace.forward(0, 1, nothing)
-    thread, _ = in_a_thread(lambda: pace.forward(0, 1, nothing))
+    pace.forward(0, 1)
+    thread, _ = in_a_thread(lambda: pace.forward(0, 1))
     assert waits(thread)
     pace.leave(1)
     thread.join(5)
@@ -69,21 +60,19 @@ def test_all_begin_abreast_again():
 
 
 def test_who_waits_is_stopped_with_the_others():
-    pace, stopped = Pace(2, lead=1.0), threading.Event()
-
-    def go_on():
-        if stopped.is_set():
-            raise Stopped
-
-    thread, found = in_a_thread(lambda: pace.forward(0, 5, go_on))
+    pace = Pace(2, lead=1.0)
+    thread, found = in_a_thread(lambda: pace.forward(0, 5))
     assert waits(thread)
-    stopped.set()
-    began = time.monotonic()
-    thread.join(5)
-    assert isinstance(found[0], Stopped) and time.monotonic() - began < 2
+    pace.stop()
+    thread.join(2)
+    assert isinstance(found[0], StoppedError)
+    with pytest.raises(StoppedError):
+        pace.forward(1, 1)
 
 
 def test_a_group_alone_never_waits():
     pace = Pace(1, lead=0.0)
     for _ in range(3):
-        pace.forward(0, 7, lambda: pytest.fail("it waits"))
+        thread, found = in_a_thread(lambda: pace.forward(0, 7))
+        thread.join(5)
+        assert found == [None]

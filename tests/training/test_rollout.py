@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from jaxtyping import Array
 
-from paircredit.envs import DagConfig, Discrete, EnvSpec, UmbrellaConfig
+from paircredit.envs import Discrete, EnvSpec
+from paircredit.envs.dag import DagConfig
+from paircredit.envs.umbrella import UmbrellaConfig
 from paircredit.methods import InnerLoop, make_method
-from paircredit.networks import PolicyTable
+from paircredit.networks.state_functions import PolicyTable
 from paircredit.training import collect_episodes
 from paircredit.types import TimeStep
 from tests.players import Player

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from paircredit.envs import make_environment
-from paircredit.envs.protocol import Discrete, EnvSpec
-from paircredit.envs.segments import InSegments
+from paircredit.envs.protocol import Discrete, EnvSpec, InSegments
 from paircredit.methods import make_method, replace_dotted
 from paircredit.training import Plan, train
 from paircredit.training.rollout import collect, start_actors, summary_of
@@ -74,7 +73,7 @@ def test_actors_know_what_their_episodes_were_paid(segments):
     assert summary_of(first) == {"episode_return": 0.0, "ended_episodes": 0.0}
     assert summary_of(second) == {"episode_return": 1.0, "ended_episodes": 6.0}
     assert summary_of(third) == {"episode_return": 1.0, "ended_episodes": 15.0}
-    assert third.over.all() and not second.over.any() and (third.paid == 0).all()
+    assert third.over.all() and not second.over.any() and (third.return_so_far == 0).all()
 
 
 class TwoLives(eqx.Module):
@@ -121,7 +120,7 @@ def test_a_lost_life_ends_an_episode_and_a_game_has_the_score_of_all_its_lives()
     np.testing.assert_array_equal(segment.episode, [[0, 0, 1, 1, 2, 2, 2]] * 2)
     assert not segment.truncated.any()
     np.testing.assert_array_equal(later.last_return, [28, 28])
-    np.testing.assert_array_equal(later.paid, [14, 14])  # of the game that goes on
+    np.testing.assert_array_equal(later.return_so_far, [14, 14])  # of the game that goes on
     np.testing.assert_array_equal(later.ended, [1, 1])
     assert not later.over.any()
     np.testing.assert_array_equal(last.ended, [3, 3])

@@ -8,18 +8,20 @@ import sys
 
 import pytest
 
-from paircredit.training.sharding import place_members, shares
+from paircredit.training.members import place_members, shares
 
 PROGRAM = """
 import dataclasses, gc, sys, tempfile
 from pathlib import Path
 import jax, numpy as np
-from paircredit.envs import DagConfig
+from paircredit.envs.dag import DagConfig
 from paircredit.methods import make_method
 from paircredit.runs.checkpoint import Checkpoint, Position, read_checkpoint, write_checkpoint
-from paircredit.training import Plan, run_chunk, start_members, states_like, train
+from paircredit.training import Plan, train
+from paircredit.training.loop import run_chunk, start_members
+from paircredit.training.train import states_like
 from paircredit.training.loop import chunk_program
-from paircredit.training.sharding import Placement
+from paircredit.training.members import Placement
 
 DAG, PLAN, MEMBERS = DagConfig(depth=4).build(), Plan(updates=10), 8
 module = sys.modules["paircredit.training.train"]
@@ -59,7 +61,7 @@ for name in sys.argv[1:]:
     assert_same(train(*members(name), 40, go_on=(20, through_a_file(train(*members(name), 20), name))), spread)
 
     several, together = module.place_members, []
-    module.place_members = lambda count: Placement(1, lambda tree: tree, start_members, run_chunk)
+    module.place_members = lambda count: Placement(lambda tree: tree, start_members, run_chunk)
     one = train(*members(name), 40, on_chunk=lambda chunk: together.append(chunk.summaries))
     assert {x.sharding.num_devices for x in jax.tree.leaves(one)} == {1}
     module.place_members = several
@@ -75,8 +77,9 @@ import jax, numpy as np
 jax.config.update("jax_enable_x64", True)
 from paircredit.envs import make_environment
 from paircredit.methods import make_method, replace_dotted
-from paircredit.training import Plan, run_chunk, start_members, train
-from paircredit.training.sharding import Placement
+from paircredit.training import Plan, train
+from paircredit.training.loop import run_chunk, start_members
+from paircredit.training.members import Placement
 
 TINY = {"network.trunk": (8, 8), "network.picture_width": 8, "network.filters": (4, 4), "network.pair_width": 8}
 MEMBERS, PLAN = 8, Plan(updates=2)
@@ -98,7 +101,7 @@ def leaf_devices(state):
 
 (spread, devices) = learners(slice(None))
 assert devices == {4}
-module.place_members = lambda count: Placement(1, lambda tree: tree, start_members, run_chunk)
+module.place_members = lambda count: Placement(lambda tree: tree, start_members, run_chunk)
 share, _ = learners(slice(2, 4))
 for all_members, own in zip(spread, share, strict=True):
     np.testing.assert_array_equal(all_members[2:4], own)
@@ -120,7 +123,7 @@ def test_as_many_devices_as_give_equal_shares(members: int, devices: int, expect
 
 def test_on_one_device_nothing_is_moved() -> None:
     place, tree = place_members(8), object()
-    assert place.devices == 1 and place.put(tree) is tree
+    assert place.put(tree) is tree
 
 
 def printed(program: str, *words: str) -> list[str]:

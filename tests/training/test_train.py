@@ -13,19 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jaxtyping import Array
 
-from paircredit.envs import DagConfig, Discrete, EnvSpec
+from paircredit.envs import Discrete, EnvSpec
+from paircredit.envs.dag import DagConfig
 from paircredit.methods import make_method
-from paircredit.training import (
-    Plan,
-    even_chunks,
-    member_keys,
-    run_chunk,
-    stack_members,
-    start_members,
-    states_like,
-    train,
-)
-from paircredit.training.loop import chunk_program
+from paircredit.training import Plan, train
+from paircredit.training.loop import chunk_program, run_chunk, start_members
+from paircredit.training.members import member_keys, stack_members
+from paircredit.training.train import even_chunks, states_like
 from paircredit.types import TimeStep
 from tests.sentences import refused
 

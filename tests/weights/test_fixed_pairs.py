@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs import KeyToDoorConfig
+from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.types import PixelObservation
 from paircredit.weights import FixedPairs, PairInputs, handcrafted_weights
 

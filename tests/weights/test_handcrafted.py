@@ -8,7 +8,9 @@ import jax
 import numpy as np
 import pytest
 
-from paircredit.envs import DagConfig, UmbrellaConfig, make_environment
+from paircredit.envs import make_environment
+from paircredit.envs.dag import DagConfig
+from paircredit.envs.umbrella import UmbrellaConfig
 from paircredit.weights import PairInputs, handcrafted_weights, tables
 from tests.sentences import refused
 

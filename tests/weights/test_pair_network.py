@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 from paircredit.envs.protocol import Discrete, EnvSpec, Pixels
-from paircredit.networks import NetworkSpec, ValueNetwork, values_and_features
+from paircredit.networks import NetworkSpec
+from paircredit.networks.state_functions import value_for, values_and_features
 from paircredit.types import PixelObservation
 from paircredit.weights import PairInputs, PairNetwork, SigmoidTable, weights_for
 from paircredit.weights.pair_network import lag_encoding, pair_backend
-from paircredit.weights.pairs import NORMALISER_EPSILON, dense_pair_logits, tiled_pair_logits, whole_pair_logits
+from paircredit.weights.pairs.at_once import NORMALISER_EPSILON, dense_pair_logits, whole_pair_logits
 from paircredit.weights.pairs.kernel import kernel_pair_logits
+from paircredit.weights.pairs.tiled import tiled_pair_logits
 from tests.sentences import refused
 
 SPEC = NetworkSpec(filters=(2, 2), picture_width=4, trunk=(4, 5), pair_width=8, lag="scalar", precision="float32")
@@ -115,9 +117,8 @@ class TestWhatItSees:
         )
 
     def test_no_gradient_reaches_the_value_network_whose_features_it_sees(self):
-        value = generic(
-            jax.eval_shape(lambda key: ValueNetwork.random(key, Pixels(3, 3, 1, 1), SPEC), jax.random.key(0))
-        )
+        spec = EnvSpec("camera", 2, Pixels(3, 3, 1, 1), 1)
+        value = generic(jax.eval_shape(lambda key: value_for(key, spec, SPEC), jax.random.key(0)))
         rng = np.random.default_rng(0)
         pictures = rng.integers(0, 256, (2, STEPS + 1, 3, 3, 1), dtype=np.uint8)
         seen = PixelObservation(jnp.asarray(pictures), jnp.ones((2, STEPS + 1, 1), dtype=bool))

@@ -10,15 +10,10 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from paircredit.weights.pairs import (
-    NORMALISER_EPSILON,
-    PairParameters,
-    dense_pair_logits,
-    kernel,
-    tiled_pair_logits,
-    whole_pair_logits,
-)
+from paircredit.weights.pairs import kernel
+from paircredit.weights.pairs.at_once import NORMALISER_EPSILON, PairParameters, dense_pair_logits, whole_pair_logits
 from paircredit.weights.pairs.kernel import kernel_pair_logits
+from paircredit.weights.pairs.tiled import tiled_pair_logits
 
 BACKENDS = {
     "dense": lambda p, valid: dense_pair_logits(PairParameters(**p), valid),
@@ -128,9 +123,9 @@ class TestOneAnswer:
     @pytest.mark.parametrize(
         "sizes",
         [
-            {"WALK_BLOCK": 16, "WALK_CHANNELS": 64, "WALK_STRIDE": 1},
-            {"WALK_BLOCK": 64, "WALK_CHANNELS": 16, "WALK_STRIDE": 8},
-            {"LAGS": 8, "CHANNELS": 16, "ROWS": 2},
+            {"BLOCK": 16, "CHANNELS": 64, "STRIDE": 1},
+            {"BLOCK": 64, "CHANNELS": 16, "STRIDE": 8},
+            {"BLOCK": 8, "CHANNELS": 16, "ROWS": 2},
         ],
     )
     def test_any_block(self, sizes, monkeypatch):

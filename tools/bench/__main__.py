@@ -205,8 +205,8 @@ _OF_THREADS = {
 
 def _keep(path: Path | None, numbers: dict[str, Any]) -> None:
     """In a file, where one was named: written anew with every row, so that a command that is stopped loses none."""
-    from paircredit.runs import write_file
-    from paircredit.runs.provenance import provenance
+    from paircredit.runs.files import write_file
+    from paircredit.runs.manifest import provenance
     from tools.bench.training_speed import peak_device_bytes
 
     if path is None:

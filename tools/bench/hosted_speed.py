@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paircredit.training.hosted import Group, HostedMembers, Waiting
+from paircredit.training.hosted.groups import Group, HostedMembers
 from paircredit.training.loop import LoopState, Plan
 from paircredit.training.members import member_keys, stack_members
 from tools.bench.cores import cores_between, work_so_far
@@ -67,7 +67,7 @@ def _bench_one(spec: BenchSpec, method: Any, env: Any, pool: OnePool) -> dict[st
         started = time.perf_counter() - began
         pool.play(0)
         for group in members.groups:
-            group.waiting = Waiting()
+            group.seconds.clear()
         processes = [pool.process, *(getattr(group.pool, "process", None) for group in members.groups)]
         helpers = [process.pid for process in processes if process is not None]
         together, alone, training = _Turns(helpers), _Turns(helpers), _Turns(helpers)
@@ -78,14 +78,14 @@ def _bench_one(spec: BenchSpec, method: Any, env: Any, pool: OnePool) -> dict[st
                 _step_all(members, horizon)
             with training.taken():
                 state, _ = jax.block_until_ready(members.run_chunk(stacked, env, plan, state))
-        waiting = [group.waiting for group in members.groups]
+        waiting = [group.seconds for group in members.groups]
         device = _device_seconds(members.groups, stacked, state)
         devices = len({group.device for group in members.groups})
     per_update = statistics.median(training.seconds) / spec.updates
 
     def share(what: str) -> float:
         """Of the time of the groups' threads."""
-        return sum(getattr(own, what) for own in waiting) / sum(own.all for own in waiting)
+        return sum(own[what] for own in waiting) / sum(own["all"] for own in waiting)
 
     return {
         "method": spec.method,
@@ -114,7 +114,7 @@ def _bench_one(spec: BenchSpec, method: Any, env: Any, pool: OnePool) -> dict[st
         "threads_hand_over_steps": share("acting"),
         "threads_hand_over_learning": share("learning"),
         "threads_have_a_core": share("working"),
-        "groups_wait_at_the_end": 1 - sum(own.all for own in waiting) / len(waiting) / sum(training.seconds),
+        "groups_wait_at_the_end": 1 - sum(own["all"] for own in waiting) / len(waiting) / sum(training.seconds),
         "cores": os.cpu_count(),
         "cores_while_training": training.cores(),
         "cores_alone": alone.cores(),

@@ -18,7 +18,7 @@ from typing import Any
 
 import jax
 
-from paircredit.parts import SCOPE
+from paircredit.methods.loops import SCOPE
 
 OTHER = "other"
 _INSTRUCTION = re.compile(r"^\s*(?:ROOT )?%?([\w.-]+) = .*? ([\w-]+)\(([^)]*)\)")

@@ -15,19 +15,13 @@ import jax.numpy as jnp
 
 from paircredit.envs.registry import environment_config, make_environment
 from paircredit.errors import PaircreditError
-from paircredit.methods import (
-    ActorCritic,
-    Learner,
-    Trained,
-    make_method,
-    meta_learn,
-    preset_environment,
-    replace_dotted,
-)
+from paircredit.methods import ActorCritic, Learner, Trained, make_method, replace_dotted
 from paircredit.methods.a2c_rr import Redistribution
-from paircredit.training.loop import Plan, chunk, learns_weights, start_members
+from paircredit.methods.agent import meta_learn
+from paircredit.methods.presets import preset_environment
+from paircredit.training.loop import Plan, chunk, start_members
 from paircredit.training.members import member_keys, stack_members
-from paircredit.training.memory import enough_memory, refuse_batches_too_large, refuse_learners_too_large
+from paircredit.training.memory import enough_memory, refuse_too_large
 from paircredit.training.rollout import collect
 from paircredit.training.train import refuse_segments
 from paircredit.types import Trajectory
@@ -91,10 +85,9 @@ def refuse_what_cannot_be_timed(spec: BenchSpec) -> tuple[Any, Any]:
     env: Any = make_environment(spec.env, **{**preset_environment(spec.preset, spec.env), **spec.env_settings})
     method: Any = replace_dotted(make_method(spec.method, spec.preset, spec.env), spec.method_settings, spec.method)
     refuse_segments([method], [env], "online")
-    refuse_batches_too_large([method] * spec.members, env)
+    refuse_too_large([method] * spec.members, env)
     with enough_memory(spec.members, method.episodes, env.spec.horizon):
         jax.eval_shape(lambda key: method.init(key, env), jax.random.key(0))
-    refuse_learners_too_large([method] * spec.members, env)
     return method, env
 
 
@@ -245,7 +238,7 @@ def _parts(stacked: Any, envs: Any, state: Any, method: Any) -> Iterator[tuple[s
             (stacked, values, trajectory),
         )
     learn = jax.vmap(lambda m, s, t: m.learn(s, t))
-    if not learns_weights(method):
+    if not method.learns_weights:
         yield "update alone", learn, (stacked, learner, trajectory)
         return
     _, kept = jax.jit(learn)(stacked, learner, trajectory)

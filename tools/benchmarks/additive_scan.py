@@ -20,7 +20,7 @@ import numpy as np
 from tools.bench import compile_program, measure
 
 from paircredit.networks import additive_cell as module
-from paircredit.runs.provenance import provenance
+from paircredit.runs.manifest import provenance
 
 
 def plain(candidates: jax.Array, weight: jax.Array, bias: jax.Array, start: jax.Array, unroll: int) -> jax.Array:

@@ -71,7 +71,7 @@ def ours(bsuite_id: str) -> Timed:
     import jax
     import jax.numpy as jnp
 
-    from paircredit.envs.bsuite import bsuite_config
+    from paircredit.envs.bsuite.sweep import bsuite_config
 
     env: Any = bsuite_config(bsuite_id).build()
     horizon = env.spec.horizon
@@ -108,7 +108,7 @@ def gymnax(name: str, bsuite_id: str) -> Timed:
     import jax
     import jax.numpy as jnp
 
-    from paircredit.envs.bsuite import bsuite_config
+    from paircredit.envs.bsuite.sweep import bsuite_config
 
     settings: Any = bsuite_config(bsuite_id)
     env, params = gymnax.make(name, **({"n_distractor": settings.distractors} if "Umbrella" in name else {}))
@@ -188,7 +188,7 @@ def main() -> None:
         than = f"{row['times_gymnax']:11.1f}" if row["times_gymnax"] else ""
         print(f"{domain:18s} {' '.join(shown)}  {row['times_bsuite']:11.0f}  {than}", flush=True)
     if OPTIONS.json:
-        from paircredit.runs.provenance import provenance
+        from paircredit.runs.manifest import provenance
 
         versions = {name: importlib.metadata.version(name) for name in ("bsuite", *(("gymnax",) if installed else ()))}
         numbers = {

@@ -30,9 +30,8 @@ from typing import Any
 import numpy as np
 
 from paircredit.envs import make_environment
-from paircredit.envs.hosted import Pool
-from paircredit.envs.turns import Turns, pools_at_a_time
-from paircredit.runs.provenance import provenance
+from paircredit.envs.hosted import Pool, Turns, pools_at_a_time
+from paircredit.runs.manifest import provenance
 
 WARM_UP = 0.3
 """Seconds that do not count."""

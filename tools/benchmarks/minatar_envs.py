@@ -24,8 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from paircredit.envs import make_environment
-from paircredit.envs.minatar import GAMES
-from paircredit.runs.provenance import provenance
+from paircredit.envs.atari.games import GAMES
+from paircredit.runs.manifest import provenance
 
 
 def ours(game: str, count: int, steps: int, repeats: int) -> float:

@@ -96,7 +96,7 @@ def main() -> None:
             flush=True,
         )
     if options.json:
-        from paircredit.runs.provenance import provenance  # here, so that no case starts with anything imported
+        from paircredit.runs.manifest import provenance  # here, so that no case starts with anything imported
 
         numbers = {"provenance": provenance(), "repeats": options.repeats, "rows": rows}
         options.json.write_text(json.dumps(numbers, indent=1) + "\n")

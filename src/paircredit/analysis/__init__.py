@@ -1,22 +1,12 @@
 """Exact answers where an environment has a model, and the quality of estimators beside them."""
 
-from paircredit.analysis.credit import EstimatorQuality, compare_estimators, estimator_quality, gradient_estimates
-from paircredit.analysis.exact import (
-    expected_return,
-    optimal_values,
-    policy_gradient,
-    policy_values,
-    weighted_values,
-)
+from paircredit.analysis.credit import compare_estimators, estimator_quality
+from paircredit.analysis.exact import expected_return, optimal_values, policy_gradient
 
 __all__ = [
-    "EstimatorQuality",
     "compare_estimators",
     "estimator_quality",
     "expected_return",
-    "gradient_estimates",
     "optimal_values",
     "policy_gradient",
-    "policy_values",
-    "weighted_values",
 ]

@@ -41,14 +41,9 @@ def gradient_estimates(
     advantages: Float[Array, "N T"],
     batch: int,
 ) -> Float[Array, "K SA"]:
-    """Σ_t Ψ_t ∇log π(A_t|S_t), averaged over batches of episodes: one flat gradient estimate per batch.
+    """Σ_t Ψ_t ∇log π(A_t|S_t) of the policy that collected N episodes, averaged over batches of them.
 
-    Args:
-        model: the environment.
-        logits: the policy table that collected the trajectories.
-        trajectories: N episodes.
-        advantages: of every step.
-        batch: episodes per estimate; must divide N.
+    A batch, whose size must divide N, gives one flat gradient estimate.
     """
     probabilities = policy_probabilities(model, logits)
 
@@ -88,21 +83,10 @@ def compare_estimators(
     lambdas: tuple[float, ...] = (1.0, 0.9, 0.5),
     batch: int = 8,
 ) -> list[dict[str, object]]:
-    """Every estimator on the same episodes, undiscounted.
+    """Every estimator on the same N episodes of the policy with these logits, undiscounted.
 
-    Each is tried with two baselines: exact values of the policy, and zeros, which is what an agent starts with.
-
-    Args:
-        model: the environment.
-        logits: the policy table that collected the trajectories.
-        trajectories: N episodes.
-        weight_tables: named tables for pairwise weighted rewards.
-        td_weight_tables: named tables for pairwise weighted TD errors.
-        lambdas: the λ of the λ-estimators.
-        batch: episodes per gradient estimate.
-
-    Returns:
-        One row per estimator and baseline.
+    Each is tried with two baselines, a row for each: exact values of the policy, and zeros, with which agents start.
+    Tables of pair weights, for rewards and for TD errors, come with their names; a batch of episodes gives an estimate.
     """
     states, valid = trajectories.observations, trajectories.valid
     rewards = trajectories.rewards

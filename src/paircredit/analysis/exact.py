@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from paircredit.envs.protocol import TabularModel
 from paircredit.methods.loops import legal_log_probs
@@ -64,11 +64,12 @@ def expected_reward_on_entry(model: TabularModel, logits: Float[Array, "S A"]) -
     """
     probabilities = policy_probabilities(model, logits)
     states = model.next_state.shape[0]
+    stays = model.next_state == jnp.arange(states, dtype=model.next_state.dtype)[:, None]
     entering = jax.nn.one_hot(model.next_state, states, dtype=logits.dtype)
 
     def backup(paid: Array, _: None) -> tuple[Array, None]:
         now = model.reward_mean[:, :, None] * entering
-        later = jnp.where(_stays(model)[:, :, None], 0.0, paid[model.next_state])
+        later = jnp.where(stays[:, :, None], 0.0, paid[model.next_state])
         return jnp.sum(probabilities[:, :, None] * (now + later), axis=1), None
 
     start = jnp.zeros((states, states), dtype=logits.dtype)
@@ -80,7 +81,3 @@ def weighted_values(
 ) -> Float[Array, " S"]:
     """V^PWR(s) = E[Σ_k w(s, S_k) R_k | S_t = s], the exact baseline of pairwise weighted rewards."""
     return jnp.sum(weights * expected_reward_on_entry(model, logits), axis=-1)
-
-
-def _stays(model: TabularModel) -> Bool[Array, "S A"]:
-    return model.next_state == jnp.arange(model.next_state.shape[0], dtype=model.next_state.dtype)[:, None]

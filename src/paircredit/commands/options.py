@@ -1,8 +1,7 @@
 """Options from words; words that cannot be understood are answered with one sentence.
 
-Tyro says what is wrong in a box, which is read back here. It can also hand the error over as data
-(`tyro._errors.on_parse_error`), but that module calls itself private and liable to change in any release, and does not
-exist before 1.0.16; a box that is drawn otherwise still ends up in the sentence, as a whole.
+Tyro says what is wrong in a box, which is read back here; its hook for errors is in a module that calls itself private.
+A box that is drawn otherwise still ends up in the sentence, as a whole.
 """
 
 from __future__ import annotations
@@ -18,24 +17,9 @@ import tyro
 
 from paircredit.errors import PaircreditError
 
-_NOT_WHOLE = re.compile(r"invalid literal for int\(\) with base 10: '(.*?)'")
-_NO_NUMBER = re.compile(r"could not convert string to float: '(.*?)'")
-_LISTS = ("Missing from ", "Perhaps you meant")
-"""What the headings of lists of options begin with."""
-
 
 def parse_options(options: Any, words: Sequence[str], prog: str, default: Any = None) -> Any:
-    """Options of a dataclass from the words after a command.
-
-    Args:
-        options: the dataclass.
-        words: what was typed.
-        prog: the command.
-        default: options to start from.
-
-    Raises:
-        PaircreditError: the words are not such options.
-    """
+    """Options of a dataclass from the words after a command, starting from the default; others are refused."""
     given = {} if default is None else {"default": default}
     said = io.StringIO()
     try:
@@ -50,24 +34,28 @@ def parse_options(options: Any, words: Sequence[str], prog: str, default: Any = 
 
 
 def _sentence(box: str, prog: str) -> str:
-    """What a box of tyro's says: a title, then paragraphs between rules; names in lists are indented by four."""
-    lines = [re.sub(r"\x1b\[[\d;]*m|[│╭╮╰╯]", "", line).rstrip() for line in box.splitlines()]
-    paragraphs: list[list[str]] = [[]]
-    for line in lines[1:]:
-        if re.fullmatch(r"\s*[-─]{4,}", line):
-            paragraphs.append([])
-        elif line.strip():
-            paragraphs[-1].append(line)
-    paragraphs = [paragraph for paragraph in paragraphs if paragraph]
+    """What a box of tyro's says: a title, then paragraphs between rules; names are indented by 4 and help by 8."""
+    lines = [re.sub(r"\x1b\[[\d;]*m|[│╭╮╰╯]", "", line).rstrip() for line in box.splitlines()][1:]
+    text = "\n".join(line for line in lines if not line.startswith(" " * 9))
+    paragraphs = [_text_and_names(part) for part in re.split(r"(?m)^\s*[-─]{4,}$", text) if part.strip()]
     if not paragraphs:
         return f"{' '.join(box.split()).rstrip('.')}; see `{prog} --help`."
-    message = _outermost(paragraphs[0]).replace(". Expected", "; expected")
-    message = _NO_NUMBER.sub(r"'\1' is not a number", _NOT_WHOLE.sub(_about_a_whole_number, message))
-    for paragraph in paragraphs:
-        if _outermost(paragraph).startswith(_LISTS) and (names := _names(paragraph)):
-            listed = ", ".join(names)
-            message = f"{message} {listed}" if paragraph is paragraphs[0] else f"{message} (did you mean {listed}?)"
+    message, names = paragraphs[0]
+    message = message.replace(". Expected", "; expected")
+    message = re.sub(r"could not convert string to float: ('.*?')", r"\1 is not a number", message)
+    message = re.sub(r"invalid literal for int\(\) with base 10: '(.*?)'", _about_a_whole_number, message)
+    if message.startswith("Missing from "):
+        message = f"{message} {names}"
+    for title, others in paragraphs:
+        if title.startswith("Perhaps you meant") and others:
+            message = f"{message} (did you mean {others}?)"
     return f"{message[:1].upper()}{message[1:].rstrip('.')}; see `{prog} --help`."
+
+
+def _text_and_names(paragraph: str) -> tuple[str, str]:
+    lines = [line for line in paragraph.splitlines() if line.strip()]
+    names = [line.strip() for line in lines if line.startswith(" " * 5)]
+    return " ".join(line.strip() for line in lines if not line.startswith(" " * 5)), ", ".join(dict.fromkeys(names))
 
 
 def _about_a_whole_number(found: re.Match[str]) -> str:
@@ -76,18 +64,3 @@ def _about_a_whole_number(found: re.Match[str]) -> str:
         if (number := float(word)) == int(number):
             return f"'{word}' is to be written as {int(number)}"
     return f"'{word}' is not a whole number"
-
-
-def _outermost(paragraph: list[str]) -> str:
-    """The lines that are indented least, as one."""
-    least = min(map(_indent, paragraph))
-    return " ".join(line.strip() for line in paragraph if _indent(line) == least)
-
-
-def _names(paragraph: list[str]) -> list[str]:
-    least = min(map(_indent, paragraph))
-    return list(dict.fromkeys(line.strip() for line in paragraph if _indent(line) == least + 4))
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())

@@ -37,7 +37,6 @@ class ResumeOptions:
 
 
 def reproduce(words: list[str]) -> int:
-    """`paircredit reproduce`."""
     if sum(word.split("=")[0] == "--only" for word in words) > 1:
         raise PaircreditError("--only is given more than once; give all names and patterns after one: --only A B.")
     options = parse_options(ReproduceOptions, words, "paircredit reproduce")
@@ -66,7 +65,6 @@ def reproduce(words: list[str]) -> int:
 
 
 def resume(words: list[str]) -> int:
-    """`paircredit resume`."""
     options = parse_options(ResumeOptions, words, "paircredit resume")
     from paircredit.console import ProgressBars
     from paircredit.experiments.reproduce import run_one, runs_to_resume

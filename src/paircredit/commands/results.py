@@ -1,74 +1,88 @@
-"""`paircredit figures`, `claims`, `report` and `digest`: what runs have to say."""
+"""`paircredit figures`, `claims`, `report`, `digest` and `export`: what runs have to say."""
 
 from __future__ import annotations
 
 import dataclasses
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 
 from paircredit.commands.options import parse_options
-from paircredit.errors import PaircreditError
+from paircredit.errors import PaircreditError, unknown_name
+
+Folder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(help="Folder with runs.")]
+Finished = Annotated[
+    bool,
+    tyro.conf.arg(help="Leave out runs that are not finished and name them. Otherwise an unfinished run is refused."),
+]
+SoFar = Annotated[
+    bool,
+    tyro.conf.arg(
+        help="Show unfinished runs as far as they got, and name them. Claims are judged by finished runs alone."
+    ),
+]
 
 
 @dataclasses.dataclass(frozen=True)
 class FiguresOptions:
     """Draw every figure and table that the runs in a folder allow, as SVG, PNG and CSV."""
 
-    folder: tyro.conf.Positional[Path]
-    """Folder with runs."""
+    folder: Folder
     out: Path | None = None
     """New folder for the figures (default: FOLDER/figures)."""
-    finished: bool = False
-    """Leave out runs that are not finished and name them. Otherwise an unfinished run is refused."""
-    so_far: bool = False
-    """Show unfinished runs as far as they got, and name them. Claims are judged by finished runs alone."""
+    finished: Finished = False
+    so_far: SoFar = False
 
 
 @dataclasses.dataclass(frozen=True)
 class ClaimsOptions:
     """Judge the paper's claims by the runs in a folder: a verdict a line, exit code 1 when one fails."""
 
-    folder: tyro.conf.Positional[Path]
-    """Folder with runs."""
-    finished: bool = False
-    """Leave out runs that are not finished and name them. Otherwise an unfinished run is refused."""
+    folder: Folder
+    finished: Finished = False
 
 
 @dataclasses.dataclass(frozen=True)
 class ReportOptions:
     """Write one self-contained HTML page: verdicts, figures, tables, provenance."""
 
-    folder: tyro.conf.Positional[Path]
-    """Folder with runs."""
+    folder: Folder
     out: Path
     """The page; must not exist."""
-    finished: bool = False
-    """Leave out runs that are not finished and name them. Otherwise an unfinished run is refused."""
-    so_far: bool = False
-    """Show unfinished runs as far as they got, and name them. Claims are judged by finished runs alone."""
+    finished: Finished = False
+    so_far: SoFar = False
 
 
 @dataclasses.dataclass(frozen=True)
 class DigestOptions:
     """Write a small folder with all that is worth keeping of the runs in a large one."""
 
-    folder: tyro.conf.Positional[Path]
-    """Folder with runs."""
+    folder: Folder
     out: Path
     """Folder of the digest; must not exist."""
-    finished: bool = False
-    """Leave out runs that are not finished and name them. Otherwise an unfinished run is refused."""
-    so_far: bool = False
-    """Show unfinished runs as far as they got, and name them. Claims are judged by finished runs alone."""
+    finished: Finished = False
+    so_far: SoFar = False
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportOptions:
+    """Write the runs in a folder in the format of another program."""
+
+    format: Annotated[str, tyro.conf.Positional]
+    """bsuite: its CSV logs, which its own analysis reads; a folder per method and repetition."""
+    folder: Annotated[Path, tyro.conf.Positional]
+    """A run, or a folder with runs; those on other environments are passed over."""
+    out: Path
+    """Folder for the files; must not exist."""
 
 
 def _runs(folder: Path, finished_only: bool, so_far: bool = False) -> list[Any]:
     """The runs of a folder; those that are left out, or count as far as they got, are named."""
     from paircredit.experiments.spec import refuse_misshapen
-    from paircredit.runs import find_runs, run_folders
+    from paircredit.runs import find_runs
+    from paircredit.runs.read import run_folders
 
     if finished_only and so_far:
         raise PaircreditError("--finished leaves out what --so-far would take; say one of them.")
@@ -94,7 +108,6 @@ def _judged(runs: list[Any]) -> list[Any]:
 
 
 def figures(words: list[str]) -> int:
-    """`paircredit figures`."""
     options = parse_options(FiguresOptions, words, "paircredit figures")
     from paircredit.report import save_figures
 
@@ -105,7 +118,6 @@ def figures(words: list[str]) -> int:
 
 
 def claims(words: list[str]) -> int:
-    """`paircredit claims`."""
     options = parse_options(ClaimsOptions, words, "paircredit claims")
     verdicts = _judged(_runs(options.folder, options.finished))
     for verdict in verdicts:
@@ -114,11 +126,9 @@ def claims(words: list[str]) -> int:
 
 
 def report(words: list[str]) -> int:
-    """`paircredit report`."""
     options = parse_options(ReportOptions, words, "paircredit report")
     from paircredit.report import build_report
-    from paircredit.runs import write_file
-    from paircredit.runs.files import refuse_file
+    from paircredit.runs.files import refuse_file, write_file
 
     refuse_file(options.out)
     runs = _runs(options.folder, options.finished, options.so_far)
@@ -128,11 +138,25 @@ def report(words: list[str]) -> int:
 
 
 def digest(words: list[str]) -> int:
-    """`paircredit digest`."""
     options = parse_options(DigestOptions, words, "paircredit digest")
     from paircredit.report import write_digest
 
     runs = _runs(options.folder, options.finished, options.so_far)
     for path in write_digest(runs, _judged(runs), options.out):
         print(path)
+    return 0
+
+
+def export(words: list[str]) -> int:
+    options = parse_options(ExportOptions, words, "paircredit export")
+    if options.format != "bsuite":
+        raise unknown_name("export format", options.format, ("bsuite",))
+    from paircredit.experiments.spec import refuse_misshapen
+    from paircredit.runs import find_runs
+    from paircredit.studies.bsuite.log import write_bsuite_logs
+
+    runs = find_runs(options.folder)
+    refuse_misshapen(runs)
+    paths = write_bsuite_logs(runs, options.out)
+    print(f"{len(paths)} logs are in {options.out}, a folder per method and repetition.")
     return 0

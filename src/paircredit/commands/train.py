@@ -48,50 +48,21 @@ class TrainOptions:
 
 
 def run(words: list[str]) -> int:
-    """The command."""
-    from paircredit.envs import environment_config
+    from paircredit.console import ProgressBars
+    from paircredit.experiments.reproduce import run_one
     from paircredit.experiments.spec import TrainingSpec
-    from paircredit.methods import make_method, preset_environment, preset_training
     from paircredit.results.names import environment_name
 
-    if words[:1] in (["-h"], ["--help"], []) or len(words) < 2 or words[1].startswith("-"):
+    if len(words) < 2 or any(word.startswith("-") for word in words[:2]):
         if "-h" in words or "--help" in words:
             print("usage: paircredit train ENV METHOD [OPTIONS]\n")
             print("Names: `paircredit list`. Options: `paircredit train ENV METHOD --help`.")
             return 0
         raise PaircreditError("`paircredit train` needs an environment and a method: paircredit train dag meta-pwr.")
-    env_name, method_name, flags = words[0], words[1], words[2:]
-    preset = _value_of("--preset", flags) or "default"
-    default_env = environment_config(env_name, **preset_environment(preset, env_name))
-    default_method: Any = make_method(method_name, preset, env_name)
-    shown, lengths = as_options(default_method), preset_training(preset, env_name)
-    typed = dataclasses.make_dataclass(
-        "TrainOptions",
-        [("env", type(default_env)), ("method", type(shown))],
-        bases=(TrainOptions,),
-        frozen=True,
-    )
-    typed.__doc__ = TrainOptions.__doc__
-    options = parse_options(
-        typed,
-        _shorten(flags, default_method),
-        f"paircredit train {env_name} {method_name}",
-        default=typed(env=default_env, method=shown, **lengths),
-    )
-    for name, number, most in (
-        ("frames", options.frames, MOST_FRAMES),
-        ("seeds", options.seeds, MOST_SEEDS),
-        ("inner-updates", options.inner_updates, MOST_FRAMES),
-        ("method.inner.episodes", options.method.inner.episodes, MOST_FRAMES),
-    ):
-        if number < 1:
-            raise PaircreditError(f"--{name} is {number}, but must be at least 1.")
-        if number > most:
-            raise PaircreditError(f"--{name} is {number}, but must be at most {most:,}.")
-    if options.weights is not None and not options.weights.exists():
-        raise PaircreditError(f"There is no file or folder {options.weights} to take pair weights from.")
+    env_name, method_name = words[:2]
+    options, usual = _parsed(env_name, method_name, words[2:])
     env = options.env.build()
-    refuse_another_game(env_name, getattr(options.env, "game", None), f"paircredit train {{}} {method_name}")
+    refuse_another_game(env_name, vars(options.env).get("game"), f"paircredit train {{}} {method_name}")
     batches = 1 if options.protocol == "online" else options.inner_updates + 1
     per_update = options.method.inner.episodes * batches * env.spec.horizon * env.spec.frames_per_step
     told = environment_name(env_name, dataclasses.asdict(options.env))
@@ -104,7 +75,7 @@ def run(words: list[str]) -> int:
         updates=-(-options.frames // per_update),
         seeds=tuple(range(options.first_seed, options.first_seed + options.seeds)),
         env_settings=dataclasses.asdict(options.env),
-        method_settings=_changes(options.method, shown),
+        method_settings=_changes(options.method, usual),
         preset=options.preset,
         protocol=options.protocol,
         inner_updates=options.inner_updates,
@@ -112,7 +83,38 @@ def run(words: list[str]) -> int:
         learn_weights=not options.freeze_weights,
         tags={"role": "train"},
     )
-    return _run_training(spec, out)
+    with resumable(out), ProgressBars(f"{spec.method} on {spec.env}", 1) as bars:
+        run_one(spec, out.parent, bars)
+    return say_return(spec, out)
+
+
+def _parsed(env_name: str, method_name: str, flags: list[str]) -> tuple[Any, Any]:
+    """The options, and those of the method as they are where none is given."""
+    from paircredit.envs import environment_config
+    from paircredit.methods import make_method
+    from paircredit.methods.presets import preset_environment, preset_training
+
+    preset = _value_of("--preset", flags) or "default"
+    env = environment_config(env_name, **preset_environment(preset, env_name))
+    method: Any = make_method(method_name, preset, env_name)
+    usual = as_options(method)
+    fields = [("env", type(env)), ("method", type(usual))]
+    typed = dataclasses.make_dataclass("TrainOptions", fields, bases=(TrainOptions,), frozen=True)
+    typed.__doc__ = TrainOptions.__doc__
+    default = typed(env=env, method=usual, **preset_training(preset, env_name))
+    options = parse_options(typed, _shorten(flags, method), f"paircredit train {env_name} {method_name}", default)
+    for name, number, most in (
+        ("frames", options.frames, MOST_FRAMES),
+        ("seeds", options.seeds, MOST_SEEDS),
+        ("inner-updates", options.inner_updates, MOST_FRAMES),
+        ("method.inner.episodes", options.method.inner.episodes, MOST_FRAMES),
+    ):
+        if not 1 <= number <= most:
+            bound = "at least 1" if number < 1 else f"at most {most:,}"
+            raise PaircreditError(f"--{name} is {number}, but must be {bound}.")
+    if options.weights is not None and not options.weights.exists():
+        raise PaircreditError(f"There is no file or folder {options.weights} to take pair weights from.")
+    return options, usual
 
 
 def as_options(group: Any) -> Any:
@@ -148,15 +150,6 @@ def _changes(options: Any, usual: Any, prefix: str = "") -> dict[str, Any]:
     return changed
 
 
-def _run_training(spec: Any, out: Path) -> int:
-    from paircredit.console import ProgressBars
-    from paircredit.experiments.reproduce import run_one
-
-    with resumable(out), ProgressBars(f"{spec.method} on {spec.env}", 1) as bars:
-        run_one(spec, out.parent, bars)
-    return say_return(spec, out)
-
-
 @contextlib.contextmanager
 def resumable(folder: Path) -> Iterator[None]:
     """Whoever interrupts is told how to go on."""
@@ -171,7 +164,7 @@ def resumable(folder: Path) -> Iterator[None]:
 
 def say_return(spec: Any, out: Path) -> int:
     """Print what a training ended with, and where it is."""
-    from paircredit.experiments.resolve import variants_of
+    from paircredit.experiments.spec import variants_of
     from paircredit.results.curves import last_returns
     from paircredit.results.intervals import mean_interval
     from paircredit.runs import read_run
@@ -181,13 +174,13 @@ def say_return(spec: Any, out: Path) -> int:
         means = np.array([value for row, value in returns if row.items() >= variant.all_labels.items()])
         whose = "".join(f", {name} {value}" for name, value in variant.all_labels.items())
         if len(means) == 0:
-            print(f"Return over the last tenth{whose}: not known, no episode has ended")
-            continue
-        if len(means) == 1:  # of which nobody can say how far others would lie from it
-            print(f"Return over the last tenth{whose}, one seed: {means[0]:{_form(means)}}")
-            continue
-        interval = mean_interval(means).text(_form(means))
-        print(f"Return over the last tenth{whose}, mean over {len(means)} seeds with 95 % interval: {interval}")
+            said = ": not known, no episode has ended"
+        elif len(means) == 1:  # of which nobody can say how far others would lie from it
+            said = f", one seed: {means[0]:{_form(means)}}"
+        else:
+            interval = mean_interval(means).text(_form(means))
+            said = f", mean over {len(means)} seeds with 95 % interval: {interval}"
+        print(f"Return over the last tenth{whose}{said}")
     print(f"The run is in {out}")
     return 0
 
@@ -201,11 +194,10 @@ def _form(numbers: np.ndarray) -> str:
 def _value_of(flag: str, words: list[str]) -> str | None:
     """The last value of a flag, before anything is parsed."""
     found = None
-    for index, word in enumerate(words):
-        if word.startswith(flag + "="):
-            found = word.removeprefix(flag + "=")
-        if word == flag and index + 1 < len(words):
-            found = words[index + 1]
+    for word, following in zip(words, [*words[1:], None], strict=False):
+        name, equals, value = word.partition("=")
+        if name == flag:
+            found = value if equals else following
     return found
 
 
@@ -213,28 +205,23 @@ def _shorten(words: list[str], method: Any) -> list[str]:
     """Let --method.learning-rate stand for --method.inner.learning-rate, and so on for the inner loop."""
     from paircredit.settings import fields_of
 
-    own, inner = fields_of(method).keys(), fields_of(method.inner).keys()
+    inner = fields_of(method.inner).keys() - fields_of(method).keys()
     result = []
     for word in words:
-        prefix, _, rest = word.partition("--method.")
-        name = rest.split("=")[0].replace("-", "_")
-        negated = name.removeprefix("no_")
-        short = not prefix and word.startswith("--method.") and {name, negated} & inner and name not in own
-        result.append("--method.inner." + rest if short else word)
+        name = word.removeprefix("--method.").split("=")[0].replace("-", "_").removeprefix("no_")
+        short = word.startswith("--method.") and name in inner
+        result.append(word.replace("--method.", "--method.inner.", 1) if short else word)
     return result
 
 
 def refuse_another_game(env: str, game: object, command: str) -> None:
-    """Refuse a game that has a name of its own; one that only the emulator knows can be named as a setting.
+    """Refuse an environment's setting `game` where the game has an environment of its own.
 
-    Args:
-        env: the name that was typed.
-        game: what the environment's setting `game` is to be; None where there is none.
-        command: that would be right, with {} in the place of the environment's name.
+    The sentence names the command that would be right, which has {} in the place of the environment's name.
     """
     from paircredit.envs import environment_config, environments
 
-    own = getattr(environment_config(env), "game", None)
+    own = vars(environment_config(env)).get("game")
     right = f"{env.split('/')[0]}/{game}"
     if own is not None and game not in (None, own) and right in environments():
         raise PaircreditError(f"The game is a part of the name: {command.format(right)}.")

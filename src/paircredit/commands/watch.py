@@ -38,7 +38,6 @@ class WatchOptions:
 
 
 def run(words: Sequence[str]) -> int:
-    """The command."""
     options = parse_options(WatchOptions, words, "paircredit watch")
     folder = Path(options.what)
     scripted = options.what == TASK and not folder.exists()
@@ -46,7 +45,7 @@ def run(words: Sequence[str]) -> int:
     if not scripted and not folder.is_dir():
         raise PaircreditError(f"There is no folder {folder}; give the folder of a finished run, or {TASK}.")
     _check_out(out)
-    from paircredit.runs import write_file
+    from paircredit.runs.files import write_file
     from paircredit.studies.key_to_door.episode import animation, check_speed_and_scale
     from paircredit.training.members import refuse_seeds
 
@@ -80,11 +79,7 @@ def optimal_episode(seed: int) -> Episode:
 
 
 def trained_episode(folder: Path, seed: int) -> Episode:
-    """An episode of the policy that the first member of a finished run has learned, with that method's credit.
-
-    Raises:
-        PaircreditError: the run is unfinished or damaged, of another environment, or keeps no learner.
-    """
+    """An episode of the policy that the first member of a finished run has learned, with that method's credit."""
     import jax
 
     from paircredit.envs.key_to_door import KeyToDoor

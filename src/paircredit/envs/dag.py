@@ -80,7 +80,7 @@ class DagConfig:
         check_depth(self.depth)
         if self.sign_rule not in ("action", "random"):
             raise PaircreditError(f"The sign rule is {self.sign_rule!r}, but must be 'action' or 'random'.")
-        sizes, starts, layer = layer_sizes(self.depth), layer_starts(self.depth), layers(self.depth)
+        starts, layer = layer_starts(self.depth), layers(self.depth)
         count, half = num_states(self.depth), self.depth // 2
         state = np.arange(count)
         position = state - starts[layer - 1]
@@ -102,7 +102,6 @@ class DagConfig:
         rewards = np.where(paid, sign, 0.0)[:, None] + np.zeros(2)
 
         legal = np.stack([np.ones(count, dtype=bool), acting], axis=1)
-        assert sizes.sum() + 1 == count
         return Dag(
             jnp.asarray(next_state, dtype=jnp.int32),
             jnp.asarray(rewards, dtype=float),

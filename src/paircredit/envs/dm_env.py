@@ -35,21 +35,10 @@ MakeEnvironment = Callable[[int], Any]
 class DmLike(Protocol):
     """The methods of `dm_env.Environment` that are used."""
 
-    def reset(self) -> Any:
-        """Begin an episode; its first time step."""
-        ...
-
-    def step(self, action: int) -> Any:
-        """Act; the next time step."""
-        ...
-
-    def action_spec(self) -> Any:
-        """What an action is."""
-        ...
-
-    def observation_spec(self) -> Any:
-        """What an observation is."""
-        ...
+    def reset(self) -> Any: ...
+    def step(self, action: int) -> Any: ...
+    def action_spec(self) -> Any: ...
+    def observation_spec(self) -> Any: ...
 
 
 @runtime_checkable
@@ -60,16 +49,10 @@ class OneChoice(Protocol):
 
 
 @runtime_checkable
-class Shaped(Protocol):
-    """The spec of an array."""
-
-    shape: tuple[int, ...]
-
-
-@runtime_checkable
-class Numbers(Shaped, Protocol):
+class Numbers(Protocol):
     """The spec of an array whose type is known."""
 
+    shape: tuple[int, ...]
     dtype: Any
 
 
@@ -84,20 +67,14 @@ class DmState(eqx.Module):
 class DmEnvironment(eqx.Module):
     """A `dm_env` environment as one of ours; see `dm_environment`."""
 
-    number: Int32[Array, ""]
+    host_number: Int32[Array, ""]
     name: str = eqx.field(static=True)
     num_actions: int = eqx.field(static=True)
     size: int = eqx.field(static=True)
     horizon: int = eqx.field(static=True)
 
     @property
-    def host_number(self) -> Int32[Array, ""]:
-        """The number by which the host knows this adapter."""
-        return self.number
-
-    @property
     def spec(self) -> EnvSpec:
-        """The shape of the environment."""
         return EnvSpec(self.name, self.num_actions, Vector(self.size), self.horizon)
 
     def reset(self, key: Key[Array, ""]) -> tuple[DmState, TimeStep]:
@@ -113,17 +90,13 @@ class DmEnvironment(eqx.Module):
 
     def _call(self, state: DmState, action: Int32[Array, ""]) -> tuple[DmState, TimeStep]:
         dtype = jax.dtypes.canonicalize_dtype(float)
-        shapes = (
-            jax.ShapeDtypeStruct((self.size,), dtype),
-            jax.ShapeDtypeStruct((), dtype),
-            jax.ShapeDtypeStruct((), jnp.bool_),
-            jax.ShapeDtypeStruct((), jnp.bool_),
-        )
+        number, flag = jax.ShapeDtypeStruct((), dtype), jax.ShapeDtypeStruct((), jnp.bool_)
+        shapes = jax.ShapeDtypeStruct((self.size,), dtype), number, flag, flag
         # The same question has the same answer (`_Episodes.ask`), which is all that a pure callback has to promise.
         observation, reward, terminated, truncated = jax.pure_callback(
             functools.partial(_ask, dtype),
             shapes,
-            self.number,
+            self.host_number,
             state.seed,
             state.time,
             state.ended,
@@ -136,14 +109,7 @@ class DmEnvironment(eqx.Module):
 
 @dataclasses.dataclass
 class _Episode:
-    """An episode that goes on.
-
-    Attributes:
-        env: the environment.
-        time: steps made.
-        action: the last of them.
-        answer: what it led to.
-    """
+    """An episode that goes on: the steps made, the last action and what it led to."""
 
     env: Any
     time: int
@@ -241,10 +207,6 @@ def dm_environment(make: MakeEnvironment, horizon: int, name: str = "dm_env") ->
         make: from a seed (below 2³²) to an environment; one without chance may ignore it.
         horizon: no episode is longer; longer ones are cut there.
         name: for messages.
-
-    Raises:
-        PaircreditError: actions are not one choice among several, observations are not one array of numbers, or the
-            horizon is not positive.
     """
     if not isinstance(horizon, int) or horizon < 1:
         raise PaircreditError(f"The horizon of {name} is {horizon!r}, but must be a whole number of at least 1.")
@@ -254,7 +216,7 @@ def dm_environment(make: MakeEnvironment, horizon: int, name: str = "dm_env") ->
     if not isinstance(env, DmLike):
         raise PaircreditError(f"What is made for {name} is {env!r}, which has not the methods of a dm_env environment.")
     actions, observation = env.action_spec(), env.observation_spec()
-    if not isinstance(actions, OneChoice) or (isinstance(actions, Shaped) and tuple(actions.shape) != ()):
+    if not isinstance(actions, OneChoice):
         raise PaircreditError(
             f"The actions of {name} are {actions!r}; only one choice among several (a DiscreteArray) can be learned."
         )

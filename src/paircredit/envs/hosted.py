@@ -2,11 +2,15 @@
 
 Such an environment is no pure function. It opens *pools*: copies that are all stepped together and start again
 by themselves, in the step that follows an end. Training then drives pools and compiled programs side by side
-(`training/hosted/`); to methods a rollout looks as all others do.
+(`training/hosted/`); to methods a rollout looks as all others do. Pools take turns at the cores, so that their groups
+do not all wait for the device at the same time.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterator
 from typing import Any, NoReturn, Protocol, TypeGuard, runtime_checkable
 
 import equinox as eqx
@@ -16,9 +20,50 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from paircredit.envs.protocol import Environment
-from paircredit.envs.turns import Turns
 from paircredit.errors import PaircreditError
 from paircredit.types import PyTree, TimeStep
+
+
+class Turns:
+    """Lets a fixed number of pools step at a time; the others follow in the order in which they have asked.
+
+    A pool alone cannot keep the cores busy: at the end of a step they wait for its last emulators, above all for one
+    that begins a game. Pools that all step side by side are done at about the same time, and then all their groups want
+    the device at once.
+
+    A turn is a byte in a pipe, so that pools may be in processes of their own: these inherit its two ends.
+
+    Attributes:
+        ends: the two ends of the pipe as numbers of open files: turns are taken from the first and given back to the
+            second.
+    """
+
+    def __init__(self, at_a_time: int) -> None:
+        self.ends = os.pipe()
+        os.write(self.ends[1], bytes(at_a_time))
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[None]:
+        """Wait for a turn, and give it back on leaving, also after an error."""
+        os.read(self.ends[0], 1)
+        try:
+            yield
+        finally:
+            self.pass_on()
+
+    def pass_on(self) -> None:
+        """Give a turn back for another pool, also on behalf of a pool that died while it had one."""
+        os.write(self.ends[1], bytes(1))
+
+    def close(self) -> None:
+        """Close the pipe, once no pool is left."""
+        for end in self.ends:
+            os.close(end)
+
+
+def pools_at_a_time(pools: int) -> int:
+    """How many of the pools should step at a time: just over half keep the cores busy while the others wait."""
+    return pools // 2 + 1
 
 
 class Pool(Protocol):
@@ -26,19 +71,15 @@ class Pool(Protocol):
 
     def reset(self) -> PyTree:
         """Begin an episode in each; what they show, arrays of the host with a leading axis N."""
-        ...
 
     def send(self, actions: np.ndarray) -> None:
         """Begin a step in all; returns at once. A copy whose episode is over begins another one instead."""
-        ...
 
     def receive(self) -> PyTree:
         """What the step led to, once it is done; as `reset`, and never in the memory of an earlier answer."""
-        ...
 
     def close(self) -> None:
         """Let go of everything."""
-        ...
 
 
 class PoolInGraph(Pool, Protocol):
@@ -47,11 +88,9 @@ class PoolInGraph(Pool, Protocol):
     @property
     def handle(self) -> Any:
         """An array that says to them which pool to step."""
-        ...
 
     def in_graph(self, handle: Any, actions: Any) -> tuple[Any, PyTree]:
         """A step as a part of a compiled program, with the handle of any pool of this size; and the handle."""
-        ...
 
 
 @runtime_checkable
@@ -61,32 +100,27 @@ class HostedEnvironment(Environment, Protocol):
     @property
     def in_graph(self) -> bool:
         """Whether rollouts are to be compiled programs that step a `PoolInGraph`, and not steps that Python drives."""
-        ...
 
     def groups(self, members: int) -> int:
         """In how many groups of members to train, which do not wait for each other; at most as many as members.
 
         Their sizes differ by one at most. Programs are compiled once for each size.
         """
-        ...
 
     def open(self, seeds: np.ndarray, turns: Turns | None = None) -> Pool:
         """A pool of as many copies as there are seeds (whole numbers below 2³¹).
 
         Where there are several, they are given turns: one that takes none steps whenever it is asked.
         """
-        ...
 
     def raw(self) -> PyTree:
         """Shapes and types of what one copy answers."""
-        ...
 
     def read(self, state: PyTree, raw: PyTree) -> tuple[PyTree, TimeStep]:
         """One copy's answer as a time step; `state` is whatever is to be kept from one answer to the next.
 
         A pure function. The state before the first answer is None, and that answer is the start of an episode.
         """
-        ...
 
 
 def is_hosted(env: Any) -> TypeGuard[HostedEnvironment]:

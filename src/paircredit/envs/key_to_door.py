@@ -12,7 +12,6 @@ is then a few comparisons that a compiler fuses, and needs no key.
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Literal, NamedTuple, get_args
 
 import equinox as eqx
@@ -23,6 +22,7 @@ from jaxtyping import Array, Bool, Float, Int, Int8, Int32, Key, UInt8
 
 from paircredit.envs.protocol import EnvSpec, Pixels
 from paircredit.errors import PaircreditError
+from paircredit.settings import check_all, setting
 from paircredit.types import PixelObservation, TimeStep, Trajectory
 
 Palette = Literal["original", "dark"]
@@ -122,7 +122,7 @@ class KeyToDoor(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        return EnvSpec("key-to-door", 4, Pixels(HEIGHT, WIDTH, 3, 1), self.horizon)
+        return EnvSpec("key-to-door", 4, Pixels(HEIGHT, WIDTH, 3, 1), self.horizon, watched=("door_reward", "key_rate"))
 
     @property
     def horizon(self) -> int:
@@ -280,23 +280,23 @@ def phase_rewards(trajectory: Trajectory, env: KeyToDoor) -> dict[str, Float[Arr
 class KeyToDoorConfig:
     """Settings of Key-to-Door."""
 
-    mean: float = 5.0
+    mean: float = setting(5.0, at_least=1 / LARGEST_REWARD, at_most=LARGEST_REWARD)
     """Mean μ of what an apple pays, above 0."""
-    variance: float = 25.0
+    variance: float = setting(25.0, at_least=0, at_most=LARGEST_REWARD**2)
     """Variance σ² of what an apple pays."""
-    slip: float = 0.0
+    slip: float = setting(0.0, at_least=0, at_most=1)
     """Probability that an action is replaced by a random one (paper: 0, in its stochastic variant 0.1)."""
     fewest_apples: int = 1
     """The number of apples is uniform between this …"""
     most_apples: int = 19
     """… and this, both included (the paper writes [1, 20]; its best return of 60 asks for a mean of 10)."""
-    door_reward: float = 10.0
+    door_reward: float = setting(10.0, at_least=-LARGEST_REWARD, at_most=LARGEST_REWARD)
     """What the door pays."""
-    key_steps: int = 15
+    key_steps: int = setting(15, at_least=1, at_most=LONGEST_PHASE)
     """Length of the key phase."""
-    apple_steps: int = 90
+    apple_steps: int = setting(90, at_least=1, at_most=LONGEST_PHASE)
     """Length of the apple phase."""
-    door_steps: int = 15
+    door_steps: int = setting(15, at_least=1, at_most=LONGEST_PHASE)
     """Length of the door phase."""
     horizon: int = 0
     """The length of an episode, if you want it checked: it must be the sum of the phases (0: whatever that is)."""
@@ -306,37 +306,17 @@ class KeyToDoorConfig:
     """What things look like: as in the original task, or `dark`, which networks learn from several times faster."""
 
     def build(self) -> KeyToDoor:
-        for name in ("mean", "variance", "slip", "door_reward"):
-            if not math.isfinite(getattr(self, name)):
-                raise PaircreditError(f"Key-to-Door's {name} is {getattr(self, name)}; a finite number is needed.")
-            most = LARGEST_REWARD**2 if name == "variance" else LARGEST_REWARD
-            if abs(getattr(self, name)) > most:
-                raise PaircreditError(f"Key-to-Door's {name} is {getattr(self, name)}; {most:g} is the largest.")
-        if self.mean <= 0:
-            raise PaircreditError(f"Key-to-Door's mean is {self.mean}, but an apple must pay more than 0 on average.")
-        if self.mean < 1 / LARGEST_REWARD:
-            raise PaircreditError(f"Key-to-Door's mean is {self.mean}; {1 / LARGEST_REWARD:g} is the smallest.")
-        if self.variance < 0:
-            raise PaircreditError(f"Key-to-Door's variance is {self.variance}; it cannot be negative.")
+        check_all(self, "key-to-door")
         if 1 / (self.variance / self.mean / self.mean + 1) < RAREST_PAYOUT:
             raise PaircreditError(
                 f"With mean {self.mean} and variance {self.variance} an apple would pay less often than once in "
                 f"{1 / RAREST_PAYOUT:,.0f} times; choose a larger mean or a smaller variance."
             )
-        if not 0 <= self.slip <= 1:
-            raise PaircreditError(f"Key-to-Door's slip is {self.slip}, but a probability lies between 0 and 1.")
         if not 0 <= self.fewest_apples <= self.most_apples <= MOST_APPLES:
             raise PaircreditError(
                 f"Key-to-Door has {self.fewest_apples} to {self.most_apples} apples; "
                 f"the range must not be empty and must lie between 0 and {MOST_APPLES}, all cells but the agent's."
             )
-        for name in ("key_steps", "apple_steps", "door_steps"):
-            if getattr(self, name) < 1:
-                raise PaircreditError(f"Key-to-Door's {name} is {getattr(self, name)}; a phase has at least 1 step.")
-            if getattr(self, name) > LONGEST_PHASE:
-                raise PaircreditError(
-                    f"Key-to-Door's {name} is {getattr(self, name)}; a phase has at most {LONGEST_PHASE:,} steps."
-                )
         steps = self.key_steps + self.apple_steps + self.door_steps
         if self.horizon not in (0, steps):
             raise PaircreditError(

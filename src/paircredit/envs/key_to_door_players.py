@@ -7,6 +7,7 @@ door, or an apple, and what can be reached at all.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import jax
@@ -95,10 +96,7 @@ def play(env: KeyToDoor, player: Player, key: Key[Array, ""], episodes: int) -> 
 
     (_, last), steps = jax.lax.scan(step, (state, first), jax.random.split(play_key, env.horizon))
     observations = jax.tree.map(lambda x, end: jnp.concatenate([x, end[None]]), steps.observations, last.observation)
-    batch = Trajectory(
-        observations, steps.legal, steps.actions, steps.rewards, steps.terminated, steps.truncated, steps.valid
-    )
-    return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), batch)
+    return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), dataclasses.replace(steps, observations=observations))
 
 
 def mean_apples(env: KeyToDoor) -> float:
@@ -118,28 +116,8 @@ def max_expected_return(env: KeyToDoor) -> float:
 
 def random_expected_return(env: KeyToDoor) -> float:
     """The expected return of uniformly random actions."""
-    doors = random_key_rate(env) * random_door_rate(env)
+    doors = best_key_rate(env, slip=1.0) * best_door_rate(env, slip=1.0)
     return float(env.mean) * random_apples(env) + float(env.door_reward) * doors
-
-
-def random_key_rate(env: KeyToDoor) -> float:
-    """The probability that uniformly random actions find the key."""
-    return _key_rate(env, slip=1.0)
-
-
-def best_key_rate(env: KeyToDoor) -> float:
-    """The largest probability of finding the key; 1 without slips, if the phase is long enough."""
-    return _key_rate(env, slip=float(env.slip))
-
-
-def random_door_rate(env: KeyToDoor) -> float:
-    """The probability that uniformly random actions open the door once the agent has the key."""
-    return _door_rate(env, slip=1.0)
-
-
-def best_door_rate(env: KeyToDoor) -> float:
-    """The largest probability of opening the door once the agent has the key."""
-    return _door_rate(env, slip=float(env.slip))
 
 
 def random_apples(env: KeyToDoor) -> float:
@@ -151,13 +129,15 @@ def random_apples(env: KeyToDoor) -> float:
     """
     floor = room_floor(env, APPLE_PHASE)
     cells = np.argwhere(floor).tolist()
-    met = [
-        hitting_probability(floor, (row, column), env.apple_steps, slip=1.0)[floor].sum() - 1 for row, column in cells
-    ]
+    met = [hitting_probability(floor, (row, column), env.apple_steps, 1.0)[floor].sum() - 1 for row, column in cells]
     return mean_apples(env) * float(np.sum(met)) / (len(cells) * (len(cells) - 1))
 
 
-def _key_rate(env: KeyToDoor, slip: float) -> float:
+def best_key_rate(env: KeyToDoor, slip: float | None = None) -> float:
+    """The largest probability of finding the key; 1 without slips, if the phase is long enough.
+
+    With another `slip` than the environment's: 1 is that of uniformly random actions.
+    """
     floor = room_floor(env, KEY_PHASE)
     rows = np.indices(floor.shape)[0]
     if env.layout == "walled":
@@ -166,17 +146,18 @@ def _key_rate(env: KeyToDoor, slip: float) -> float:
         starts, keys = floor, floor
     rates = []
     for row, column in np.argwhere(keys).tolist():
-        found = hitting_probability(floor, (row, column), env.key_steps, slip)
+        found = hitting_probability(floor, (row, column), env.key_steps, float(env.slip) if slip is None else slip)
         elsewhere = starts.copy()
         elsewhere[row, column] = False
         rates.append(found[elsewhere].mean())
     return float(np.mean(rates))
 
 
-def _door_rate(env: KeyToDoor, slip: float) -> float:
+def best_door_rate(env: KeyToDoor, slip: float | None = None) -> float:
+    """The largest probability of opening the door once the agent has the key; `slip` as for the key."""
     floor = room_floor(env, DOOR_PHASE)
     floor[DOOR] = True
-    return float(hitting_probability(floor, DOOR, env.door_steps, slip)[MIDDLE])
+    return float(hitting_probability(floor, DOOR, env.door_steps, float(env.slip) if slip is None else slip)[MIDDLE])
 
 
 def room_floor(env: KeyToDoor, phase: int) -> np.ndarray:
@@ -189,13 +170,7 @@ def hitting_probability(floor: np.ndarray, goal: tuple[int, int], steps: int, sl
     """The probability of passing a cell within some steps, from every cell, for a walk that slips but wants to.
 
     Every step goes in a random direction with probability `slip`, else in the best one: `slip` 1 is a random walk,
-    `slip` 0 a straight one. A step into a wall stays.
-
-    Args:
-        floor: the cells where the agent can stand, with walls all around.
-        goal: the cell to pass.
-        steps: the number of steps.
-        slip: the probability of a random step.
+    `slip` 0 a straight one. A step off the floor, which has walls all around, stays.
     """
     probability = np.zeros(floor.shape)
     probability[goal] = 1.0

@@ -8,7 +8,7 @@ the observation. A sixth is cut off in mid-life: whoever takes truncation for de
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal, get_args
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -47,7 +47,6 @@ class Probe(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        """The shape of the environment."""
         return EnvSpec(self.name, self.rewards.shape[-1], Discrete(4), self.rewards.shape[-3])
 
     def reset(self, key: Key[Array, ""]) -> tuple[tuple[Array, Array], TimeStep]:
@@ -87,25 +86,21 @@ class ProbeConfig:
 
     def build(self) -> Probe:
         """The environment, observations numbered 0 to 3 (3: the end)."""
-        match self.kind:
-            case "value":  # one step, reward 1: v(0) = 1
-                return _probe(self.kind, rewards=[[[1.0]]], observations=[[0], [3]])
-            case "observation":  # reward ±1 by what is seen: v(0) = −1, v(1) = 1
-                return _probe(self.kind, rewards=[[[-1.0], [1.0]]], observations=[[0, 1], [3, 3]])
-            case "delay":  # two steps, reward 1 at the end: v(0) = γ, v(1) = 1
-                return _probe(self.kind, rewards=[[[0.0]], [[1.0]]], observations=[[0], [1], [3]])
-            case "action":  # action 1 pays 1, action 0 pays −1
-                return _probe(self.kind, rewards=[[[-1.0, 1.0]]], observations=[[0], [3]])
-            case "context":  # the action must match the observation
-                return _probe(self.kind, rewards=[[[1.0, -1.0], [-1.0, 1.0]]], observations=[[0, 1], [3, 3]])
-            case "truncation":  # reward 1 for ever, cut after 4 steps: v(0) = 1 / (1 − γ)
-                return _probe(self.kind, rewards=[[[1.0]]] * 4, observations=[[0]] * 5, truncates=True)
-            case _:
-                raise unknown_name("probe", str(self.kind), get_args(ProbeKind))
+        if self.kind not in _TABLES:
+            raise unknown_name("probe", str(self.kind), _TABLES)
+        rewards, observations = _TABLES[self.kind]
+        table = jnp.asarray(rewards, dtype=float)
+        steps, contexts, actions = (jnp.asarray(size) for size in table.shape)
+        seen, truncates = jnp.asarray(observations, dtype=jnp.int32), jnp.asarray(self.kind == "truncation")
+        return Probe(table, seen, steps, contexts, actions, truncates, f"probe-{self.kind}")
 
 
-def _probe(kind: ProbeKind, rewards: list, observations: list, *, truncates: bool = False) -> Probe:
-    table = jnp.asarray(rewards, dtype=float)
-    steps, contexts, actions = (jnp.asarray(size) for size in table.shape)
-    seen = jnp.asarray(observations, dtype=jnp.int32)
-    return Probe(table, seen, steps, contexts, actions, jnp.asarray(truncates), f"probe-{kind}")
+_TABLES: dict[ProbeKind, tuple[list, list]] = {
+    "value": ([[[1.0]]], [[0], [3]]),  # one step, reward 1: v(0) = 1
+    "observation": ([[[-1.0], [1.0]]], [[0, 1], [3, 3]]),  # reward ±1 by what is seen: v(0) = −1, v(1) = 1
+    "delay": ([[[0.0]], [[1.0]]], [[0], [1], [3]]),  # two steps, reward 1 at the end: v(0) = γ, v(1) = 1
+    "action": ([[[-1.0, 1.0]]], [[0], [3]]),  # action 1 pays 1, action 0 pays −1
+    "context": ([[[1.0, -1.0], [-1.0, 1.0]]], [[0, 1], [3, 3]]),  # the action must match the observation
+    "truncation": ([[[1.0]]] * 4, [[0]] * 5),  # reward 1 for ever, cut after 4 steps: v(0) = 1 / (1 − γ)
+}
+"""Rewards and observations of every probe."""

@@ -77,6 +77,7 @@ class EnvSpec:
         whole_episodes: rollouts hold whole episodes; where they hold segments of episodes, methods that need whole ones
             are refused.
         frames_per_step: frames per step where training is measured in frames (Atari repeats every action).
+        watched: what else than the return a person who watches a training is told, of what the environment summarises.
     """
 
     name: str
@@ -85,6 +86,7 @@ class EnvSpec:
     horizon: int
     whole_episodes: bool = True
     frames_per_step: int = 1
+    watched: tuple[str, ...] = dataclasses.field(default=(), repr=False)
 
 
 class Environment(Protocol):
@@ -93,15 +95,32 @@ class Environment(Protocol):
     @property
     def spec(self) -> EnvSpec:
         """The shape of the environment."""
-        ...
 
     def reset(self, key: Key[Array, ""]) -> tuple[PyTree, TimeStep]:
         """A fresh state and its first time step (reward 0, neither terminated nor truncated)."""
-        ...
 
     def step(self, key: Key[Array, ""], state: PyTree, action: Int[Array, ""]) -> tuple[PyTree, TimeStep]:
         """One transition. What follows an end is never read."""
-        ...
+
+
+class InSegments(eqx.Module):
+    """Any environment in segments of this many steps, for agents that do not wait for the end of an episode.
+
+    Episodes end and begin within a rollout, or go on after it.
+    """
+
+    env: Environment
+    steps: int = eqx.field(static=True)
+
+    @property
+    def spec(self) -> EnvSpec:
+        return dataclasses.replace(self.env.spec, horizon=self.steps, whole_episodes=False)
+
+    def reset(self, key: Key[Array, ""]) -> tuple[PyTree, TimeStep]:
+        return self.env.reset(key)
+
+    def step(self, key: Key[Array, ""], state: PyTree, action: Int[Array, ""]) -> tuple[PyTree, TimeStep]:
+        return self.env.step(key, state, action)
 
 
 @runtime_checkable
@@ -110,7 +129,6 @@ class Summarises(Protocol):
 
     def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
         """Scalars by name, which the training loop records beside the return."""
-        ...
 
 
 class TabularModel(eqx.Module):
@@ -139,7 +157,6 @@ class TabularEnvironment(Environment, Protocol):
 
     def model(self) -> TabularModel:
         """The model that `step` samples from."""
-        ...
 
 
 @runtime_checkable
@@ -152,20 +169,14 @@ class EpisodesOnHost(Protocol):
     @property
     def host_number(self) -> Any:
         """The number of this environment among all such ones of the process."""
-        ...
 
 
 @runtime_checkable
-class Layered(Protocol):
-    """An environment with a model whose states come one layer after the other: values can be masked layer by layer."""
-
-    def model(self) -> Any:
-        """Its tables, a `TabularModel`."""
-        ...
+class Layered(TabularEnvironment, Protocol):
+    """One whose states come one layer after the other: values can be masked layer by layer."""
 
     def layers(self) -> Any:
         """The layer of every state, counted from 1."""
-        ...
 
 
 class EnvConfig(Protocol):
@@ -173,4 +184,3 @@ class EnvConfig(Protocol):
 
     def build(self) -> Any:
         """The environment itself; bad settings are refused with a `PaircreditError`."""
-        ...

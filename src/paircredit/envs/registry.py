@@ -7,7 +7,8 @@ import functools
 from collections.abc import Callable
 from typing import Any, get_args
 
-from paircredit.envs import atari
+from paircredit.envs.atari.environment import AtariConfig
+from paircredit.envs.atari.games import GAMES as ATARI_GAMES
 from paircredit.envs.bsuite.sweep import DOMAINS, SWEEP
 from paircredit.envs.dag import DagConfig
 from paircredit.envs.key_to_door import KeyToDoorConfig
@@ -35,8 +36,8 @@ for _name, _domain in DOMAINS.items():
     )
 for _game, _summary in GAMES.items():
     _CONFIGS[f"minatar/{_game}"] = (functools.partial(MinAtarConfig, game=_game), f"MinAtar: {_summary}")
-for _rom in atari.GAMES:
-    _CONFIGS[f"atari/{_rom}"] = (functools.partial(atari.AtariConfig, game=_rom), "Atari, emulated on the host")
+for _rom in ATARI_GAMES:
+    _CONFIGS[f"atari/{_rom}"] = (functools.partial(AtariConfig, game=_rom), "Atari, emulated on the host")
 
 
 def register_environment(name: str, config: Callable[..., Any], summary: str) -> None:
@@ -78,8 +79,7 @@ def _as_variant(name: str) -> PaircreditError | None:
 
 def make_environment(name: str, **settings: object) -> Environment:
     """Build a named environment: `make_environment("dag", depth=8)`."""
-    environment: Environment = environment_config(name, **settings).build()
-    return environment
+    return environment_config(name, **settings).build()
 
 
 def environments() -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 
 import equinox as eqx
 import jax
@@ -12,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from paircredit.envs.protocol import Discrete, EnvSpec, TabularModel
 from paircredit.errors import PaircreditError
+from paircredit.settings import check_all, setting
 from paircredit.types import TimeStep
 
 
@@ -88,7 +88,7 @@ class UmbrellaConfig:
     """Number of transitions T, at least 1; the last one pays for the first action."""
     mean: float = 0.0
     """Mean μ of the rewards in between."""
-    variance: float = 1.0
+    variance: float = setting(1.0, at_least=0)
     """Variance σ² of the rewards in between (normally distributed)."""
     reward: float = 1.0
     """The last reward: + this for action 1, − this for action 0."""
@@ -102,11 +102,7 @@ class UmbrellaConfig:
                 f"The umbrella MDP has length {self.length} and horizon {horizon}; "
                 "the length must be at least 1 and at most the horizon."
             )
-        for name, number in (("mean", self.mean), ("variance", self.variance), ("reward", self.reward)):
-            if not math.isfinite(number):
-                raise PaircreditError(f"The umbrella MDP's {name} is {number}; a finite number is needed.")
-        if self.variance < 0:
-            raise PaircreditError(f"The umbrella MDP's variance is {self.variance}; it cannot be negative.")
+        check_all(self, "umbrella")
         return Umbrella(
             length=jnp.asarray(self.length, dtype=jnp.int32),
             mean=jnp.asarray(self.mean, dtype=float),

@@ -115,7 +115,7 @@ def redistribute_stream(
     marks: SequenceMarks,
     valid: Bool[Array, " T"],
     standing: Float[Array, ""],
-    owed: Float[Array, ""],
+    missing: Float[Array, ""],
     compensation: Compensation = "last",
 ) -> tuple[Float[Array, " T"], Float[Array, ""]]:
     """`redistribute` for a stream of sequences, of which one segment is given at a time.
@@ -126,12 +126,12 @@ def redistribute_stream(
         marks: where sequences start and end.
         valid: the steps that belong to a sequence; the others give 0.
         standing: the prediction before the first step of the segment.
-        owed: Σ (R − R') so far of the sequence that the segment goes on with.
-        compensation: the sum that a sequence is owed at its end goes to its `last` step or nowhere (`none`). It cannot
+        missing: Σ (R − R') so far of the sequence that the segment goes on with.
+        compensation: what is missing at the end of a sequence goes to its `last` step or nowhere (`none`). It cannot
             be spread: earlier segments were learned from by then.
 
     Returns:
-        The rewards R', and the sum owed after the segment.
+        The rewards R', and the sum that is missing after the segment.
     """
     length = trajectory_length("rewards", rewards)
     expect_shape("predictions", predictions, (length,))
@@ -139,17 +139,17 @@ def redistribute_stream(
         raise unknown_name("compensation in a stream", compensation, STREAM_COMPENSATIONS)
     before = jnp.concatenate([standing[None], predictions[:-1]])
     differences = jnp.where(valid, predictions - jnp.where(marks.starts, 0.0, before), 0.0)
-    missing = jnp.where(valid, rewards, 0.0) - differences
+    errors = jnp.where(valid, rewards, 0.0) - differences
 
-    def step(owed: Array, now: tuple[Array, Array]) -> tuple[Array, Array]:
-        start, short = now
-        owed = jnp.where(start, 0.0, owed) + short
-        return owed, owed
+    def step(missing: Array, now: tuple[Array, Array]) -> tuple[Array, Array]:
+        start, error = now
+        missing = jnp.where(start, 0.0, missing) + error
+        return missing, missing
 
-    owed, debts = jax.lax.scan(step, owed, (marks.starts, missing))
+    missing, by_step = jax.lax.scan(step, missing, (marks.starts, errors))
     if compensation == "none":
-        return differences, owed
-    return differences + jnp.where(marks.closes & valid, debts, 0.0), owed
+        return differences, missing
+    return differences + jnp.where(marks.closes & valid, by_step, 0.0), missing
 
 
 def _newest_valid(mask: Bool[Array, " T"]) -> Int[Array, " T"]:

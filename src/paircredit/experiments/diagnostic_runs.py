@@ -21,8 +21,10 @@ from paircredit.estimators import lambda_advantages, pwr
 from paircredit.experiments.learners import load_weights
 from paircredit.experiments.progress import Progress
 from paircredit.experiments.spec import CreditSpec, UmbrellaVarianceSpec, as_json
-from paircredit.methods import A2C, ActorCritic, InnerLoop, Learner
-from paircredit.networks import PolicyTable
+from paircredit.methods import ActorCritic, InnerLoop, Learner
+from paircredit.methods.lambda_returns import A2C
+from paircredit.methods.loops import Trained
+from paircredit.networks.state_functions import PolicyTable
 from paircredit.runs.folder import RunWriter, rounded
 from paircredit.training import collect_episodes
 from paircredit.types import Trajectory
@@ -34,7 +36,7 @@ SAMPLING_BATCH = 500
 def sample_episodes(env: Any, logits: Float[Array, "S A"], key: Key[Array, ""], episodes: int) -> Trajectory:
     """Episodes of a fixed table policy."""
     method = ActorCritic(A2C(), inner=InnerLoop(episodes=episodes))
-    learner = Learner(method.inner.trained_policy(PolicyTable(logits)))
+    learner = Learner(Trained.fresh(PolicyTable(logits), method.inner.policy_optimiser))
     return collect_episodes(method, learner, env, key)
 
 

@@ -13,15 +13,15 @@ from jaxtyping import Array, Key
 
 from paircredit.envs.protocol import Environment
 from paircredit.errors import PaircreditError
-from paircredit.experiments.resolve import resolve
-from paircredit.experiments.spec import TrainingSpec
+from paircredit.experiments.spec import TrainingSpec, resolve
 from paircredit.methods.loops import Trained
-from paircredit.methods.protocol import Method
+from paircredit.methods.rule import Method
 from paircredit.runs.files import read_file
 from paircredit.runs.read import Run, read_arrays, read_run
-from paircredit.training import LoopState, learns_weights, stack_members
+from paircredit.training import LoopState
+from paircredit.training.members import stack_members
 from paircredit.types import PyTree, Trajectory
-from paircredit.weights import MatrixWeights
+from paircredit.weights.tables import MatrixWeights
 
 LARGEST_SNAPSHOTS = 2**24
 """Snapshots of the weights are kept over training where all of them together have no more entries than this."""
@@ -39,12 +39,9 @@ def first_settings(spec: TrainingSpec) -> tuple[Any, Environment]:
 
 
 def load_learner(run: Run, method: Method, env: Environment) -> Any:
-    """The learner of a run's first member, with optimiser states as at the start of training.
+    """The learner of a run's first member, whose policy is a network, with optimiser states as at the start.
 
-    Args:
-        run: where it was trained; its policies are networks.
-        method: what it was trained with; see `first_settings`.
-        env: where it acted.
+    With which method and where it was trained `first_settings` knows.
 
     Raises:
         PaircreditError: the run keeps no learner, or a damaged one, or one of another shape.
@@ -112,7 +109,7 @@ def load_weights(source: Path, states: int) -> np.ndarray:
 
 def has_tables(methods: Sequence[Any], state: LoopState) -> bool:
     """Whether the members learn weights that can be written down as tables."""
-    if not learns_weights(methods[0]):
+    if not methods[0].learns_weights:
         return False
     return isinstance(state.learner.weights.parameters, MatrixWeights) or isinstance(state.trajectory, Trajectory)
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import fnmatch
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.experiments.diagnostic_runs import run_credit, run_umbrella_variance
 from paircredit.experiments.progress import Progress, Silent
-from paircredit.experiments.resolve import resolve
-from paircredit.experiments.spec import CreditSpec, Experiment, RunSpec, TrainingSpec, as_json, from_json, kind_of
+from paircredit.experiments.spec import (
+    CreditSpec,
+    Experiment,
+    RunSpec,
+    TrainingSpec,
+    as_json,
+    from_json,
+    kind_of,
+    resolve,
+)
 from paircredit.experiments.training_run import run_training
 from paircredit.runs.files import PARTIAL, exists_already, make_folder
 from paircredit.runs.folder import finished_already
@@ -27,8 +34,6 @@ EXPERIMENT = "experiment.json"
 
 @dataclasses.dataclass(frozen=True)
 class _RunShape:
-    """An entry of an experiment's list of runs."""
-
     kind: str
     spec: NamedSpec
 
@@ -50,7 +55,7 @@ def reproduce(experiment: Experiment, folder: Path, progress: Progress | None = 
         folder: a new one, or that of the same experiment; each run gets a folder in it. Several processes may make
             different runs in the same folder.
         progress: is told how it goes.
-        only: make those runs only whose names fit one of these patterns; all of them where there are none.
+        only: patterns; the runs are made whose names fit one of them, or all where there are none.
     """
     runs = choose_runs(experiment, only)
     refuse_missing_weights(experiment, runs, folder)
@@ -70,7 +75,7 @@ def refuse_missing_weights(experiment: Experiment, runs: Sequence[RunSpec], fold
     for spec in runs:
         for source in weights_used(spec):
             other = others.get(source)
-            if other is not None and not finished_already(folder / source, kind_of(other), as_json(other)):
+            if other is not None and not is_finished(other, folder):
                 raise PaircreditError(f"{spec.name} uses the weights of {source}; make that run first, or name both.")
 
 
@@ -78,9 +83,14 @@ def open_experiment(experiment: Experiment, folder: Path) -> None:
     """Make the folder of an experiment; one that is there must be of the same experiment."""
     content = _as_json(experiment)
     if not folder.exists():
-        _require_environments(experiment)
-        with _unless_somebody_else_was_faster(folder):
+        # What is not installed is refused before there is a folder.
+        for spec in {spec.env: spec for spec in experiment.runs if isinstance(spec, TrainingSpec)}.values():
+            next(resolve(spec))
+        try:
             make_folder(folder, {EXPERIMENT: manifest_bytes(content)})
+        except PaircreditError:
+            if not (folder / EXPERIMENT).exists():  # another process has begun at the same time
+                raise
     if not (folder / EXPERIMENT).exists():
         raise exists_already(folder)
     there = _as_json(read_experiment(folder))
@@ -105,25 +115,14 @@ def choose_runs(experiment: Experiment, only: Sequence[str] = ()) -> list[RunSpe
     return [spec for spec in experiment.runs if spec.name in fits]
 
 
-@contextlib.contextmanager
-def _unless_somebody_else_was_faster(folder: Path) -> Iterator[None]:
-    """Two processes may begin with the same experiment at the same time."""
-    try:
-        yield
-    except PaircreditError:
-        if not (folder / EXPERIMENT).exists():
-            raise
-
-
-def _require_environments(experiment: Experiment) -> None:
-    """Refuse an experiment that needs what is not installed, before there is a folder."""
-    for spec in {spec.env: spec for spec in experiment.runs if isinstance(spec, TrainingSpec)}.values():
-        next(resolve(spec))
+def is_finished(spec: RunSpec, folder: Path) -> bool:
+    """Whether the run is in the folder, made as the spec says."""
+    return finished_already(folder / spec.name, kind_of(spec), as_json(spec))
 
 
 def run_one(spec: RunSpec, folder: Path, progress: Progress) -> None:
     """Make one run, unless it is there; if it was stopped, go on with it."""
-    if finished_already(folder / spec.name, kind_of(spec), as_json(spec)):
+    if is_finished(spec, folder):
         progress.skip(spec.name)
     elif isinstance(spec, TrainingSpec):
         run_training(spec, folder, progress)

@@ -15,9 +15,14 @@ from pathlib import Path
 
 from paircredit.errors import PaircreditError
 from paircredit.experiments.progress import Progress
-from paircredit.experiments.reproduce import choose_runs, open_experiment, refuse_missing_weights, weights_used
-from paircredit.experiments.spec import Experiment, RunSpec, as_json, kind_of
-from paircredit.runs.folder import finished_already
+from paircredit.experiments.reproduce import (
+    choose_runs,
+    is_finished,
+    open_experiment,
+    refuse_missing_weights,
+    weights_used,
+)
+from paircredit.experiments.spec import Experiment
 
 SECONDS_BETWEEN_LOOKS = 0.2
 NO_SHARE_TAKEN_AHEAD = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
@@ -60,13 +65,7 @@ def reproduce_side_by_side(
 ) -> None:
     """As `reproduce`, several runs at a time. A run whose weights come from another one waits for it.
 
-    Args:
-        experiment: what to run.
-        folder: a new one, or that of the same experiment.
-        workers: how many runs at a time.
-        progress: is told how it goes.
-        only: make those runs only whose names fit one of these patterns.
-        command: that makes the run of a name, where it is not `paircredit reproduce --only NAME`.
+    A run is made by `paircredit reproduce --only NAME`, or by the command that is given for its name.
 
     Raises:
         PaircreditError: a run failed; those beside it were finished, and no other one was begun.
@@ -74,8 +73,9 @@ def reproduce_side_by_side(
     chosen = choose_runs(experiment, only)
     refuse_missing_weights(experiment, chosen, folder)
     open_experiment(experiment, folder)
-    words = command or (lambda name: _command(experiment, folder, name))
-    waiting = [spec for spec in chosen if not _there(spec, folder)]
+    again = ["reproduce", experiment.name, "--scale", experiment.scale, "--out", str(folder), "--only"]
+    words = command or (lambda name: [sys.executable, "-m", "paircredit", *again, glob.escape(name)])
+    waiting = [spec for spec in chosen if not is_finished(spec, folder)]
     for spec in chosen:
         if spec not in waiting:
             progress.skip(spec.name)
@@ -98,15 +98,6 @@ def reproduce_side_by_side(
             time.sleep(SECONDS_BETWEEN_LOOKS)
     if failed:
         raise PaircreditError(f"{len(failed)} of {len(chosen)} runs failed; {' '.join(failed)}")
-
-
-def _there(spec: RunSpec, folder: Path) -> bool:
-    return finished_already(folder / spec.name, kind_of(spec), as_json(spec))
-
-
-def _command(experiment: Experiment, folder: Path, name: str) -> list[str]:
-    words = ["reproduce", experiment.name, "--scale", experiment.scale, "--out", str(folder)]
-    return [sys.executable, "-m", "paircredit", *words, "--only", glob.escape(name)]
 
 
 @contextlib.contextmanager

@@ -1,15 +1,18 @@
-"""An experiment is data: a list of runs, each a frozen dataclass of plain values; and how large it is at each scale."""
+"""An experiment is data: a list of runs, each a frozen dataclass of plain values; how large it is; what it comes to."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, Literal, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
+from paircredit.envs.registry import make_environment
 from paircredit.errors import PaircreditError, unknown_name
+from paircredit.methods.registry import make_method
 from paircredit.runs.manifest import NamedSpec
 from paircredit.runs.read import Run
 from paircredit.runs.shape import misfit
+from paircredit.settings import replace_dotted
 from paircredit.training.loop import Protocol
 
 S = TypeVar("S")
@@ -47,15 +50,10 @@ class TrainingSpec:
 
     Attributes:
         name: of the run, unique in the experiment; also its folder.
-        env: name of the environment.
-        method: name of the method.
         updates: iterations (outer updates under the reset protocol).
         seeds: one member each.
-        env_settings: settings of the environment.
         method_settings: fields of the method, dotted (`inner.learning_rate`).
-        preset: of the method.
-        protocol: online or reset.
-        inner_updates: inner updates per reset.
+        inner_updates: per reset.
         weights_from: name of an earlier run (or path of a file) whose weights are used.
         learn_weights: whether the outer loop runs.
         value_masks: masked-value probe: the optimal value function, 0 up to this layer; members are mask × seed.
@@ -84,13 +82,7 @@ class TrainingSpec:
 class UmbrellaVarianceSpec:
     """Sample episodes of umbrella MDPs and compare Monte Carlo with pairwise weights on the decision's advantage.
 
-    Attributes:
-        name: of the run.
-        lengths: T of each MDP.
-        variances: σ² of each; every combination is run.
-        mean: μ of the noise.
-        episodes: per MDP.
-        seed: of the sampling.
+    Every length T is tried with every variance σ² of the noise, whose mean is μ, for this many episodes each.
     """
 
     name: str
@@ -106,15 +98,10 @@ class CreditSpec:
     """Compare the gradients of all estimators with the exact one, on the same episodes.
 
     Attributes:
-        name: of the run.
-        env: name of the environment.
-        env_settings: its settings.
-        episodes: how many.
         batch: episodes per gradient estimate.
         preferences: the policies: logits of the best action in every state (0: uniform).
         pwr_weights_from: earlier run with learned weights for rewards, or None.
         pwtd_weights_from: earlier run with learned weights for TD errors, or None.
-        seed: of the sampling.
     """
 
     name: str
@@ -149,11 +136,9 @@ class Experiment:
 
 @dataclasses.dataclass(frozen=True)
 class Recipe(Generic[S]):
-    """A named experiment at every scale.
+    """A named experiment at every scale, with one line for `paircredit list`.
 
     Attributes:
-        name: of the experiment.
-        summary: one line for `paircredit list`.
         scales: how much of it, in the words of the recipe; by name of the scale.
         runs: from these to the runs, in the order in which they are made.
     """
@@ -195,7 +180,8 @@ def from_json(kind: str, values: Mapping[str, Any]) -> RunSpec:
     fields = {field.name: field for field in dataclasses.fields(KINDS[kind])}
     if unknown := sorted(set(values) - set(fields)):
         raise PaircreditError(f"The spec of the run has a field {unknown[0]!r}, which this version does not know.")
-    needed = (name for name, field in fields.items() if _is_needed(field))
+    nothing = dataclasses.MISSING
+    needed = [name for name, own in fields.items() if own.default is nothing and own.default_factory is nothing]
     if missing := [name for name in needed if name not in values]:
         raise PaircreditError(f"The spec of the run has no field {missing[0]!r}, which this version needs.")
     if found := misfit(values, KINDS[kind]):
@@ -228,11 +214,68 @@ def refuse_misshapen(runs: Sequence[Run]) -> None:
             raise PaircreditError(f"The spec of the run {run.path} cannot be used: {found}.")
 
 
-def _is_needed(field: dataclasses.Field) -> bool:
-    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-
-
 def _with_tuples(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(_with_tuples(entry) for entry in value)
     return {key: _with_tuples(entry) for key, entry in value.items()} if isinstance(value, dict) else value
+
+
+class Resolved(NamedTuple):
+    """What a variant of a spec comes to: the method, the environment, and what tells its members from others."""
+
+    method: Any
+    env: Any
+    labels: dict[str, Any]
+    seeds: tuple[int, ...]
+
+
+def resolve_method(method: str, preset: str, env: str, settings: Mapping[str, Any]) -> Any:
+    """A method by its name, with a preset for an environment and further settings in dotted names."""
+    return replace_dotted(make_method(method, preset, env), settings, method)
+
+
+def resolve(spec: TrainingSpec) -> Iterator[Resolved]:
+    """Every variant of a spec in turn; a spec without any has one that changes nothing.
+
+    Raises:
+        PaircreditError: something in it is not known, or labels do not tell its variants apart.
+    """
+    method = resolve_method(spec.method, spec.preset, spec.env, spec.method_settings)
+    for variant in variants_of(spec):
+        yield Resolved(
+            replace_dotted(method, variant.method_settings or {}, spec.method),
+            make_environment(spec.env, **{**spec.env_settings, **(variant.env_settings or {})}),
+            variant.all_labels,
+            spec.seeds if variant.seeds is None else tuple(variant.seeds),
+        )
+
+
+def variants_of(spec: TrainingSpec) -> list[Variant]:
+    """The variants of a spec, if their labels tell them apart; one that says nothing where there are none."""
+    if not spec.variants:
+        return [Variant()]
+    first = spec.variants[0].all_labels
+    seen: list[dict[str, Any]] = []
+    for labels in (variant.all_labels for variant in spec.variants):
+        if set(labels) != set(first) or not labels:
+            raise PaircreditError(
+                f"Every variant needs the same labels, but {_named(first)} and {_named(labels)} were given."
+            )
+        for name, value in labels.items():
+            if name in TAKEN:
+                raise PaircreditError(f"A label cannot be called {name!r}, which the metrics have already.")
+            if not isinstance(value, str | bool | int | float) or isinstance(value, str) != isinstance(
+                first[name], str
+            ):
+                raise PaircreditError(
+                    f"The label {name!r} must be a text in all variants or a number in all of them, not {value!r}."
+                )
+    for variant in spec.variants:
+        if variant.all_labels in seen:
+            raise PaircreditError(f"Two variants have the same labels, {_named(variant.all_labels)}; tell them apart.")
+        seen.append(variant.all_labels)
+    return list(spec.variants)
+
+
+def _named(labels: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in labels.items()) or "none"

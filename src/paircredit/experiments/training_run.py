@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,19 +18,19 @@ from paircredit.envs.registry import environment_config
 from paircredit.errors import PaircreditError
 from paircredit.experiments.learners import first_parameters, has_tables, load_weights, may_be_kept, weight_tables
 from paircredit.experiments.progress import Progress
-from paircredit.experiments.resolve import Resolved, resolve, resolve_method
-from paircredit.experiments.spec import TrainingSpec, as_json
-from paircredit.methods.protocol import Method
-from paircredit.networks import PolicyTable, num_states
+from paircredit.experiments.spec import Resolved, TrainingSpec, as_json, resolve, resolve_method
+from paircredit.methods.rule import Method
+from paircredit.networks.state_functions import PolicyTable, num_states
 from paircredit.runs.checkpoint import SECONDS_BETWEEN, Schedule
 from paircredit.runs.folder import RunWriter, rounded
 from paircredit.runs.trees import tree_sum
 from paircredit.settings import fields_of, values_of, with_values
-from paircredit.training import Chunk, LoopState, Plan, even_chunks, learns_weights, stack_members, states_like, train
-from paircredit.training.members import refuse_seeds
-from paircredit.training.memory import enough_memory, refuse_batches_too_large, refuse_learners_too_large
-from paircredit.training.train import refuse_segments
-from paircredit.weights import FixedTable, MatrixWeights, SigmoidTable, handcrafted_weights
+from paircredit.training import Chunk, LoopState, Plan, train
+from paircredit.training.members import refuse_seeds, stack_members
+from paircredit.training.memory import enough_memory, refuse_too_large
+from paircredit.training.train import even_chunks, refuse_segments, states_like
+from paircredit.weights import FixedTable, SigmoidTable, handcrafted_weights
+from paircredit.weights.tables import MatrixWeights
 
 LARGEST_CHUNK, LARGEST_CHUNK_OF_PICTURES = 250, 50
 """Updates between two looks at the host: metrics, progress, checkpoints."""
@@ -57,31 +56,21 @@ def run_training(
 
     Args:
         spec: what to train.
-        folder: the experiment's folder; the run gets a folder of its own in it, and finds earlier runs there.
+        folder: of the experiment; the run gets a folder of its own in it, and finds earlier runs there.
         progress: is told about every chunk.
         checkpoint_seconds: at least this many between two checkpoints; 0 for one after every chunk.
     """
     method = resolve_method(spec.method, spec.preset, spec.env, spec.method_settings)
     members = _members(spec, folder)
     env = members[0].env
-    # What cannot start is refused before a folder is made.
-    refuse_seeds([m.seed for m in members])
-    refuse_batches_too_large([m.method for m in members], env)
-    with enough_memory(len(members), method.episodes, env.spec.horizon):
-        learner = jax.eval_shape(members[0].method.init, jax.random.key(0), env)
-    tables = isinstance(learner.policy.parameters, PolicyTable)
-    exact = spec.protocol == "online" and isinstance(env, TabularEnvironment) and tables
-    plan = Plan(
-        protocol=spec.protocol,
-        updates=even_chunks(
-            spec.updates, LARGEST_CHUNK_OF_PICTURES if isinstance(env.spec.observation, Pixels) else LARGEST_CHUNK
-        ),
-        inner_updates=spec.inner_updates,
-        learn_weights=spec.learn_weights,
-        probe=exact_return if exact else None,
-    )
     methods, envs, seeds = [m.method for m in members], [m.env for m in members], [m.seed for m in members]
-    refuse_learners_too_large(methods, env)
+    # What cannot start is refused before a folder is made.
+    refuse_seeds(seeds)
+    refuse_too_large(methods, env)
+    with enough_memory(len(members), method.episodes, env.spec.horizon):
+        learner = jax.eval_shape(methods[0].init, jax.random.key(0), env)
+    tables = isinstance(learner.policy.parameters, PolicyTable)
+    plan = _plan(spec, env, tables)
     weights = _start_weights(members, method, spec)
     stride = -(-spec.updates // METRIC_ROWS)
     per_update = method.episodes * (1 if spec.protocol == "online" else spec.inner_updates + 1)
@@ -102,21 +91,22 @@ def run_training(
             "method": _settings_of(method),
         },
     ) as writer:
-        go_on = (writer.resumed.position.updates, writer.resumed.state) if writer.resumed else None
-        snapshots = _snapshots_of(writer.resumed.kept) if writer.resumed else []
+        resumed = writer.resumed
+        go_on, kept = ((resumed.position.updates, resumed.state), resumed.kept) if resumed else (None, {})
+        snapshots = dict(zip(kept["snapshot_updates"].tolist(), kept["snapshots"], strict=True)) if kept else {}
         for note in writer.notes:
             progress.say(note)
         progress.begin(spec.name, spec.updates, go_on[0] if go_on else 0)
 
         def record(chunk: Chunk) -> None:
-            count = next(iter(chunk.summaries.values())).shape[1]
+            count = _length(chunk)
             done = chunk.first_update + count
             at_stop = spec.learn_weights and chunk.first_update // plan.updates + 1 in stops
             if at_stop and may_be_kept(methods, chunk.state, SNAPSHOTS):
-                snapshots.append((done, weight_tables(methods, chunk.state).astype(np.float16)))
+                snapshots[done] = weight_tables(methods, chunk.state).astype(np.float16)
             writer.append(_rows(chunk, members, stride, per_update, env.spec))
             progress.advance(count)
-            progress.tell(_numbers(chunk))
+            progress.tell(_numbers(chunk, env.spec))
             if done < spec.updates and schedule.due(chunk.state):
                 with schedule.measured():
                     writer.save(done, chunk.state, _snapshot_arrays(snapshots))
@@ -127,6 +117,18 @@ def run_training(
             None if tables else first_parameters(state.learner),  # tables are among the arrays
         )
     progress.end(spec.name)
+
+
+def _plan(spec: TrainingSpec, env: Any, tables: bool) -> Plan:
+    exact = spec.protocol == "online" and isinstance(env, TabularEnvironment) and tables
+    most = LARGEST_CHUNK_OF_PICTURES if isinstance(env.spec.observation, Pixels) else LARGEST_CHUNK
+    return Plan(
+        protocol=spec.protocol,
+        updates=even_chunks(spec.updates, most),
+        inner_updates=spec.inner_updates,
+        learn_weights=spec.learn_weights,
+        probe=exact_return if exact else None,
+    )
 
 
 def _settings_of(thing: Any) -> dict[str, Any]:
@@ -140,14 +142,10 @@ def _settings_of(thing: Any) -> dict[str, Any]:
     return found
 
 
-@dataclasses.dataclass(frozen=True)
-class Member:
-    """One training run among those of a program.
+class Member(NamedTuple):
+    """One training among those of a program.
 
     Attributes:
-        seed: of everything random in it.
-        env: where it learns.
-        method: its hyperparameters.
         table: weights it uses, where they come from elsewhere.
         labels: what tells it from the others in the metrics, beside the seed.
     """
@@ -193,28 +191,21 @@ def _members_of_variant(spec: TrainingSpec, variant: Resolved, folder: Path) -> 
             raise PaircreditError(
                 f"{spec.method} cannot be given a fixed value function, so value_masks must be empty."
             )
+        masked = {mask: with_values(method, fixed_value=masked_optimal_values(env, mask)) for mask in spec.value_masks}
         return [
-            Member(
-                seed,
-                env,
-                with_values(method, fixed_value=masked_optimal_values(env, mask)),
-                None,
-                {**labels, "mask": mask},
-            )
-            for mask in spec.value_masks
-            for seed in seeds
+            Member(seed, env, own, None, {**labels, "mask": mask}) for mask, own in masked.items() for seed in seeds
         ]
     if spec.weights_from is None:
         if takes_table:  # as data, so that handcrafted and learned tables share a compiled program
             method = with_values(method, table=handcrafted_weights(env).matrix())
         return [Member(seed, env, method, None, labels) for seed in seeds]
-    if not takes_table and not learns_weights(method):
+    if not takes_table and not method.learns_weights:
         raise PaircreditError(f"{spec.method} has no pair weights, so it cannot use those in {spec.weights_from}.")
     source = folder / spec.weights_from
     source = source if source.exists() else Path(spec.weights_from)
     if not source.exists():
         raise PaircreditError(f"There is no file or folder {source} to take pair weights from.")
-    if learns_weights(method) and not _has_table(method, env):
+    if method.learns_weights and not _has_table(method, env):
         raise PaircreditError(
             f"{spec.method} has no table of pair weights on {spec.env} that the one in {spec.weights_from} could start."
         )
@@ -223,7 +214,7 @@ def _members_of_variant(spec: TrainingSpec, variant: Resolved, folder: Path) -> 
     for index, seed in enumerate(seeds):
         table, number = tables[index % len(tables)], {"weights": index % len(tables)}
         own = with_values(method, table=jnp.asarray(table, dtype=float)) if takes_table else method
-        members.append(Member(seed, env, own, table, {**labels, **number}))
+        members.append(Member(seed, env, own, table, labels | number))
     return members
 
 
@@ -234,7 +225,7 @@ def _has_table(method: Any, env: Any) -> bool:
 
 
 def _start_weights(members: list[Member], method: Method, spec: TrainingSpec) -> Any:
-    if members[0].table is None or not learns_weights(method):
+    if members[0].table is None or not method.learns_weights:
         return None
     tables = jnp.stack([jnp.asarray(member.table, dtype=float) for member in members])
     if not spec.learn_weights:
@@ -243,10 +234,13 @@ def _start_weights(members: list[Member], method: Method, spec: TrainingSpec) ->
     return jax.vmap(SigmoidTable)(jnp.log(clipped) - jnp.log1p(-clipped))
 
 
+def _length(chunk: Chunk) -> int:
+    return int(next(iter(chunk.summaries.values())).shape[1])
+
+
 def _rows(chunk: Chunk, members: list[Member], stride: int, per_update: int, spec: EnvSpec) -> list[dict[str, Any]]:
     """A row per member and stride; where rollouts are segments, nobody knows the number of episodes beforehand."""
-    count = next(iter(chunk.summaries.values())).shape[1]
-    rows = []
+    count, rows = _length(chunk), []
     for begin, end in itertools.pairwise(row_edges(chunk.first_update, count, stride, per_update)):
         update = chunk.first_update + begin
         means = {
@@ -288,9 +282,9 @@ def logged_episodes(total: int) -> list[int]:
     return found
 
 
-def _numbers(chunk: Chunk) -> str:
+def _numbers(chunk: Chunk, env: EnvSpec) -> str:
     """The newest means over members, for a person who watches; a dash until an episode has ended."""
-    names = {"episode_return": "return", "door_reward": "door", "key_rate": "key", "regret": "regret"}
+    names = {"episode_return": "return"} | {name: name.replace("_", " ") for name in env.watched}
     known = {title: chunk.summaries[name] for name, title in names.items() if name in chunk.summaries}
     if "ended_episodes" in chunk.summaries:
         known["return"] = known["return"][chunk.summaries["ended_episodes"] > 0]
@@ -313,21 +307,12 @@ def _arrays(state: LoopState, members: list[Member], learned: bool, tables: bool
     methods = [member.method for member in members]
     if learned and has_tables(methods, state) and (tables or may_be_kept(methods, state, 1)):
         arrays["weights"] = weight_tables(methods, state)
-    if isinstance(learner.policy.parameters, PolicyTable):
+    if tables:
         arrays["policy_logits"] = np.asarray(learner.policy.parameters.logits)
     return arrays
 
 
-def _snapshot_arrays(snapshots: list[tuple[int, np.ndarray]]) -> dict[str, np.ndarray]:
+def _snapshot_arrays(snapshots: dict[int, np.ndarray]) -> dict[str, np.ndarray]:
     if not snapshots:
         return {}
-    return {
-        "snapshots": np.stack([weights for _, weights in snapshots]),
-        "snapshot_updates": np.array([update for update, _ in snapshots]),
-    }
-
-
-def _snapshots_of(arrays: Mapping[str, np.ndarray]) -> list[tuple[int, np.ndarray]]:
-    if not arrays:
-        return []
-    return list(zip(arrays["snapshot_updates"].tolist(), arrays["snapshots"], strict=True))
+    return {"snapshots": np.stack(list(snapshots.values())), "snapshot_updates": np.array(list(snapshots))}

@@ -1,22 +1,18 @@
 """Metagradients: how a change of the weights would have changed what the policy learned."""
 
-from paircredit.metagradient.checks import GradientCheck, check_metagradient
-from paircredit.metagradient.one_step import OneStep, autodiff_one_step, explicit_one_step
-from paircredit.metagradient.optimisers import (
-    Differentiate,
-    Optimiser,
-    adam,
-    apply_updates,
-    clip_by_global_norm,
-    global_norm,
-    rmsprop,
-    sgd,
+from paircredit.metagradient.checks import check_metagradient
+from paircredit.metagradient.optimisers import Optimiser, adam, apply_updates, rmsprop, sgd
+from paircredit.metagradient.problem import (
+    MetaProblem,
+    OneStep,
+    Tape,
+    autodiff_one_step,
+    explicit_one_step,
+    unrolled_metagradient,
+    unrolled_objective,
 )
-from paircredit.metagradient.problem import MetaProblem, Tape, unrolled_metagradient, unrolled_objective
 
 __all__ = [
-    "Differentiate",
-    "GradientCheck",
     "MetaProblem",
     "OneStep",
     "Optimiser",
@@ -25,9 +21,7 @@ __all__ = [
     "apply_updates",
     "autodiff_one_step",
     "check_metagradient",
-    "clip_by_global_norm",
     "explicit_one_step",
-    "global_norm",
     "rmsprop",
     "sgd",
     "unrolled_metagradient",

@@ -61,16 +61,10 @@ def check_metagradient(
             "A finite-difference check needs float64: wrap it in `with jax.enable_x64(True):` "
             "and make the parameters inside."
         )
-    if has_tape:
-        _, tape = objective(eta, None)
-        value = jax.jit(lambda e: objective(e, tape)[0])
-        if gradient is None:
-            gradient = jax.grad(lambda e: objective(e, None)[0])(eta)
-    else:
-        value = jax.jit(objective)
-        if gradient is None:
-            gradient = jax.grad(objective)(eta)
-
+    fixed = objective(eta, None)[1] if has_tape else None
+    value = jax.jit(lambda e: objective(e, fixed)[0] if has_tape else objective(e))
+    if gradient is None:
+        gradient = jax.grad(lambda e: objective(e, None)[0] if has_tape else objective(e))(eta)
     flat, unflatten = jax.flatten_util.ravel_pytree(eta)
     flat_gradient, _ = jax.flatten_util.ravel_pytree(gradient)
     analytic, numeric = [], []

@@ -68,13 +68,7 @@ def global_norm(tree: PyTree) -> Float[Array, ""]:
 
 
 def clip_by_global_norm(tree: PyTree, limit: Scalar | None, norm_of: PyTree | None = None) -> PyTree:
-    """Scale the tree down so that its global norm is at most `limit` (None: leave it alone).
-
-    Args:
-        tree: gradients.
-        limit: the largest norm allowed.
-        norm_of: take the norm of this tree in place of `tree`.
-    """
+    """Scale gradients down so that their global norm, or that of `norm_of`, is at most `limit` (None: leave them)."""
     if limit is None:
         return tree
     norm = global_norm(tree if norm_of is None else norm_of)
@@ -147,15 +141,15 @@ def rmsprop(
     clip_norm: Scalar | None = None,
     differentiate: Differentiate = "everything",
 ) -> Optimiser:
-    """RMSProp; the paper's choice on Atari.
+    """RMSProp; the paper's choice on Atari. Arguments that `adam` has, too, mean the same.
 
     Args:
         learning_rate: step size.
         decay: decay of the second moment.
         eps: added inside the root, as TensorFlow does, or outside it, as PyTorch does.
         eps_in_root: whether it is added inside the root.
-        clip_norm: clip the gradients to this global norm first.
-        differentiate: the parts of the step that the derivative sees.
+        clip_norm: as in `adam`.
+        differentiate: as in `adam`.
     """
 
     def init(parameters: PyTree) -> PyTree:

@@ -17,7 +17,7 @@ from paircredit.estimators.redistribution import STREAM_COMPENSATIONS, Compensat
 from paircredit.methods.loops import Trained, over_steps
 from paircredit.methods.return_prediction import ReturnPrediction
 from paircredit.methods.rule import Credit, Experience, Needs, lambda_credit
-from paircredit.methods.stream_prediction import read, see, start_stream
+from paircredit.methods.stream_prediction import learn_from_segment, redistribute_segment, start_stream
 from paircredit.networks import value_for
 from paircredit.settings import setting
 from paircredit.types import Trajectory
@@ -96,7 +96,9 @@ class A2CRR(eqx.Module):
             )
         value_key, predictor_key = jax.random.fold_in(key, 2), jax.random.fold_in(key, 3)
         return Redistribution(
-            redistributed_value=agent.inner.trained_value(value_for(value_key, env.spec, agent.network)),
+            redistributed_value=Trained.fresh(
+                value_for(value_key, env.spec, agent.network), agent.inner.value_optimiser
+            ),
             predictor=start_stream(self.prediction, predictor_key, env, agent.network, agent.episodes)
             if in_segments
             else self.prediction.init(predictor_key, env, agent.network),
@@ -105,11 +107,7 @@ class A2CRR(eqx.Module):
         )
 
     def look(self, agent: ActorCritic, learner: Learner, trajectory: Trajectory) -> Redistributed:
-        """The batch as the predictor redistributes it as it is.
-
-        A segment is taken for the next one of the learner's actors: the predictor reads on from what it remembers of
-        them.
-        """
+        """What the predictor makes of the batch; it reads a segment as the next one of the learner's actors."""
         return self._seen(learner.own, trajectory, self.redistributed_rewards(learner.own, trajectory))
 
     def learn(
@@ -118,8 +116,10 @@ class A2CRR(eqx.Module):
         """The predictor learns first and redistributes then; the value function takes a step towards what it says."""
         own, rewards = self._predict(learner.own, trajectory)
         seen, inner = self._seen(own, trajectory, rewards), agent.inner
-        paid = dataclasses.replace(trajectory, rewards=rewards)
-        credit = jax.vmap(partial(lambda_credit, lambda_=self.lambda_))(paid, seen.values, inner.discounts(trajectory))
+        redistributed_batch = dataclasses.replace(trajectory, rewards=rewards)
+        credit = jax.vmap(partial(lambda_credit, lambda_=self.lambda_))(
+            redistributed_batch, seen.values, inner.discounts(trajectory)
+        )
         # A target that is a part q of the way from the value to the λ-return has q times the gradient.
         trust = own.quality if self.mixing == "quality" else jnp.ones_like(own.quality)
         target = trust * credit.advantages + seen.values[:, :-1]
@@ -130,8 +130,8 @@ class A2CRR(eqx.Module):
         """TD errors of both kinds of rewards, mixed, weighed by (γλ)^(k−t)."""
         trajectory, own = experience.trajectory, experience.own
         regular = lambda_credit(trajectory, experience.values, experience.discounts, self.lambda_)
-        paid = dataclasses.replace(trajectory, rewards=own.rewards)
-        redistributed = lambda_credit(paid, own.values, experience.discounts, self.lambda_)
+        redistributed_batch = dataclasses.replace(trajectory, rewards=own.rewards)
+        redistributed = lambda_credit(redistributed_batch, own.values, experience.discounts, self.lambda_)
         return dataclasses.replace(
             regular,
             advantages=mix_advantages(regular.advantages, redistributed.advantages, own.mix),
@@ -142,8 +142,10 @@ class A2CRR(eqx.Module):
         """What the predictor makes of the rewards of a batch, or of the next segment of the actors that it reads."""
         if trajectory.episode is not None:
             predictor, state = own.predictor.parameters, own.predictor.state
-            marks = state.recordings.marks(trajectory)
-            return read(self.prediction, predictor, state.places, trajectory, marks, own.largest, self.compensation)[0]
+            marks = state.buffer.marks(trajectory)
+            return redistribute_segment(
+                self.prediction, predictor, state.reader, trajectory, marks, own.largest, self.compensation
+            )[0]
         predictions = self.prediction.predictions(own.predictor.parameters, trajectory, own.largest)
         return jax.vmap(lambda g, r, v: redistribute(g, r, v, self.compensation))(
             predictions, trajectory.rewards, trajectory.valid
@@ -152,9 +154,10 @@ class A2CRR(eqx.Module):
     def _predict(self, own: Redistribution, trajectory: Trajectory) -> tuple[Redistribution, Float[Array, "B T"]]:
         """With a predictor that has learned, and the redistributed rewards of the batch."""
         if trajectory.episode is not None:
-            seen = see(self.prediction, own.predictor, trajectory, own.largest, own.quality, self.compensation)
-            after = dataclasses.replace(own, predictor=seen.predictor, largest=seen.largest, quality=seen.quality)
-            return after, seen.redistributed
+            predictor, largest, quality, rewards = learn_from_segment(
+                self.prediction, own.predictor, trajectory, own.largest, own.quality, self.compensation
+            )
+            return dataclasses.replace(own, predictor=predictor, largest=largest, quality=quality), rewards
         returns = jnp.sum(jnp.where(trajectory.valid, trajectory.rewards, 0.0), axis=1)
         largest = jnp.maximum(own.largest, jnp.max(jnp.abs(returns)))
         predictor, quality = self.prediction.improve(own.predictor, trajectory, largest)

@@ -17,19 +17,10 @@ from paircredit.envs.protocol import Environment
 from paircredit.errors import PaircreditError
 from paircredit.estimators.shapes import expect_shape
 from paircredit.metagradient import MetaProblem, explicit_one_step
-from paircredit.methods.loops import InnerLoop, OuterData, OuterLoop, Trained, over_steps
-from paircredit.methods.protocol import MetaMethod
-from paircredit.methods.rule import Credit, CreditRule, Experience, LearningRule
-from paircredit.networks import (
-    NetworkSpec,
-    ValueTable,
-    num_states,
-    policy_and_value_for,
-    policy_for,
-    value_for,
-    values_and_features,
-)
-from paircredit.parts import part
+from paircredit.methods.loops import InnerLoop, OuterData, OuterLoop, Trained, over_steps, part
+from paircredit.methods.rule import Credit, CreditRule, Experience, LearningRule, MetaMethod
+from paircredit.networks import NetworkSpec, policy_for, value_for
+from paircredit.networks.state_functions import ValueTable, num_states, policy_and_value_for, values_and_features
 from paircredit.settings import setting
 from paircredit.types import PyTree, Trajectory
 
@@ -53,12 +44,9 @@ class Learner(eqx.Module):
 
 
 class Kept(eqx.Module):
-    """What a metagradient through an inner update needs: the policy before it, and what it learned from (constants).
+    """What a metagradient through an inner update needs (constants): the policy before it, and what it learned from.
 
-    Attributes:
-        policy: θ and its optimiser state.
-        experience: the batch.
-        targets: of a value function that is trained together with the policy.
+    `targets` are those of a value function that is trained together with the policy.
     """
 
     policy: Trained
@@ -69,7 +57,7 @@ class Kept(eqx.Module):
 class ActorCritic(eqx.Module):
     """An actor-critic whose policy follows the credit of a rule."""
 
-    rule: Any
+    rule: CreditRule
     inner: InnerLoop = setting(InnerLoop(), "Policy and value learning")
     outer: OuterLoop | None = setting(None, "Weight learning; None where there are no weights to learn")
     network: NetworkSpec = setting(NetworkSpec(), "Sizes of networks", "paper, KtD appendix")
@@ -80,33 +68,24 @@ class ActorCritic(eqx.Module):
 
     @property
     def episodes(self) -> int:
-        """How many episodes each update learns from."""
         return self.inner.episodes
 
     @property
     def whole_episodes(self) -> str:
-        """Why the rule cannot learn from segments of episodes; empty if it can."""
-        return self._rule.needs.whole_episodes
+        return self.rule.needs.whole_episodes
 
     @property
     def learns_weights(self) -> bool:
-        """Whether there is an outer loop."""
         return self.outer is not None
 
     @property
     def setting_of_memory(self) -> str:
-        """The setting that decides how much the rule stores, if it stores anything."""
-        return self._rule.needs.setting_of_memory
+        return self.rule.needs.setting_of_memory
 
     @property
     def weight_scale(self) -> float:
         """How far from their middle fresh weights start."""
         return OuterLoop().initial_scale if self.outer is None else self.outer.initial_scale
-
-    @property
-    def _rule(self) -> CreditRule:
-        rule: CreditRule = self.rule
-        return rule
 
     @property
     def _outer(self) -> OuterLoop:
@@ -116,7 +95,7 @@ class ActorCritic(eqx.Module):
 
     def init(self, key: Key[Array, ""], env: Environment) -> Learner:
         """A nearly uniform policy, fresh value functions and weights, and the rule's own parts."""
-        needs, spec, scale = self._rule.needs, env.spec, self.inner.initial_scale
+        needs, spec, scale = self.rule.needs, env.spec, self.inner.initial_scale
         policy_key, weights_key = jax.random.split(key) if self.learns_weights else (key, key)
         value_key = weighted_key = jax.random.fold_in(key, 1)
         if needs.values == "both":
@@ -128,7 +107,7 @@ class ActorCritic(eqx.Module):
             policy = policy_for(policy_key, spec, self.network, scale)
             value = None if needs.values == "weighted" else value_for(value_key, spec, self.network)
         if needs.values != "regular":
-            weighted_value = self.inner.trained_value(value_for(weighted_key, spec, self.network))
+            weighted_value = Trained.fresh(value_for(weighted_key, spec, self.network), self.inner.value_optimiser)
         if self.fixed_value is not None:
             if needs.values == "weighted":
                 raise PaircreditError(
@@ -137,32 +116,27 @@ class ActorCritic(eqx.Module):
                 )
             expect_shape(f"The fixed value function for {spec.name}", self.fixed_value, (num_states(spec),))
             value = ValueTable(self.fixed_value)
-        weights = self._rule.weights(self, weights_key, env)
+        weights = self.rule.weights(self, weights_key, env)
         if weights is None and self.outer is not None:
             raise PaircreditError(f"{type(self.rule).__name__} has no weights to learn; leave out its outer loop.")
         if weights is not None:
-            weights = Trained(weights, ()) if self.outer is None else self.outer.trained_weights(weights)
+            weights = Trained(weights, ()) if self.outer is None else Trained.fresh(weights, self.outer.optimiser)
         own = self.rule.start(self, key, env) if isinstance(self.rule, LearningRule) else ()
         return Learner(
-            policy=self.inner.trained_policy(policy),
-            value=None if value is None else self.inner.trained_value(value),
+            policy=Trained.fresh(policy, self.inner.policy_optimiser),
+            value=None if value is None else Trained.fresh(value, self.inner.value_optimiser),
             weighted_value=weighted_value,
             weights=weights,
             own=own,
         )
 
     def initial_carry(self, learner: Learner) -> tuple[()]:
-        """Nothing is carried from step to step."""
-        del learner
         return ()
 
     def policy(self, learner: Learner, carry: tuple[()], observation: PyTree) -> tuple[Float[Array, " A"], tuple[()]]:
-        """The logits of one observation."""
         return learner.policy.parameters(observation), carry
 
     def remember(self, carry: tuple[()], action: Int[Array, ""], reward: Float[Array, ""]) -> tuple[()]:
-        """The carry as it is: neither the action nor the reward is looked at again."""
-        del action, reward
         return carry
 
     def learn(self, learner: Learner, trajectory: Trajectory) -> tuple[Learner, PyTree]:
@@ -197,18 +171,21 @@ class ActorCritic(eqx.Module):
 
     def experience(self, learner: Learner, trajectory: Trajectory, own: PyTree = ()) -> Experience:
         """A batch and what the learner's value functions say of it."""
-        needs = self._rule.needs
+        needs = self.rule.needs
         values = weighted_values = features = returns = None
+
+        def constants(value: Any) -> Float[Array, "B T_plus_1"]:
+            return jax.lax.stop_gradient(over_steps(value, trajectory.observations))
+
         if needs.values != "weighted":
-            critic, observations = self.critic(learner), trajectory.observations
-            values, features = (
-                values_and_features(critic, observations)
-                if needs.features
-                else (_constants(critic, observations), None)
-            )
+            critic = self.critic(learner)
+            if needs.features:
+                values, features = values_and_features(critic, trajectory.observations)
+            else:
+                values = constants(critic)
             returns = self.inner.regular_returns(values, trajectory)
         if learner.weighted_value is not None:
-            weighted_values = _constants(learner.weighted_value.parameters, trajectory.observations)
+            weighted_values = constants(learner.weighted_value.parameters)
         discounts = self.inner.discounts(trajectory)
         return Experience(trajectory, discounts, values, weighted_values, returns, features, own)
 
@@ -217,8 +194,7 @@ class ActorCritic(eqx.Module):
         return learner.policy.parameters.critic if learner.value is None else learner.value.parameters
 
     def _credit(self, weights: PyTree, experience: Experience) -> Credit:
-        credit: Credit = jax.vmap(lambda one: self._rule.credit(weights, one))(experience)
-        return credit
+        return jax.vmap(lambda one: self.rule.credit(weights, one))(experience)
 
     def _advantages(
         self, weights: PyTree, experience: Experience, fixed: PyTree | None = None
@@ -253,10 +229,6 @@ class ActorCritic(eqx.Module):
         return dataclasses.replace(learner, weights=learner.weights.step(self._outer.optimiser, gradient))
 
 
-def _constants(value: Any, observations: PyTree) -> Float[Array, "B T_plus_1"]:
-    return jax.lax.stop_gradient(over_steps(value, observations))
-
-
 def _parameters(trained: Trained | None) -> PyTree:
     return None if trained is None else trained.parameters
 
@@ -264,11 +236,7 @@ def _parameters(trained: Trained | None) -> PyTree:
 def meta_learn(method: MetaMethod, learner: Any, kept: Any, next_trajectory: Trajectory) -> Any:
     """η → η' by the one-step rule, once the batch that follows an inner update is there.
 
-    Args:
-        method: the method whose weights learn.
-        learner: after the inner update that `kept` came from.
-        kept: what `method.learn` returned with it; its `policy` is the one before the update.
-        next_trajectory: collected with the updated policy.
+    `learner` and `kept` are what `method.learn` returned for the inner update.
     """
     step = explicit_one_step(
         method.problem(),

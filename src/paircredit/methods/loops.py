@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Literal
 
 import equinox as eqx
@@ -13,11 +14,17 @@ from jaxtyping import Array, Bool, Float
 from paircredit.errors import unknown_name
 from paircredit.estimators import discounted_returns, lambda_advantages, standardise
 from paircredit.metagradient.optimisers import Differentiate, Optimiser, adam, apply_updates, rmsprop, sgd
-from paircredit.parts import part
 from paircredit.settings import setting
 from paircredit.types import PyTree, Trajectory
 
 ILLEGAL_LOGIT = -1e9
+SCOPE = "part:"
+"""Begins the names of parts of an update, so that profiles find them among other names."""
+
+
+def part(name: str) -> AbstractContextManager[None]:
+    """What is traced within belongs to this part of an update; parts may lie within parts."""
+    return jax.named_scope(SCOPE + name)
 
 
 def over_steps(function: Callable, observations: PyTree) -> Array:
@@ -59,6 +66,11 @@ class Trained(eqx.Module):
 
     parameters: PyTree
     state: PyTree
+
+    @classmethod
+    def fresh(cls, parameters: PyTree, optimiser: Optimiser) -> Trained:
+        """Parameters at the start of their training."""
+        return cls(parameters, optimiser.init(parameters))
 
     def step(self, optimiser: Optimiser, gradients: PyTree) -> Trained:
         """One optimiser step."""
@@ -143,27 +155,15 @@ class InnerLoop(eqx.Module):
 
     def build_optimiser(self, learning_rate: float | Array) -> Optimiser:
         """The chosen optimiser at the given step size."""
+        shared: dict[str, Any] = {"clip_norm": self.clip_norm, "differentiate": self.differentiate}
+        decay, eps = self.second_moment_decay, self.epsilon
         if self.optimiser == "sgd":
-            return sgd(learning_rate, clip_norm=self.clip_norm, differentiate=self.differentiate)
+            return sgd(learning_rate, **shared)
         if self.optimiser == "rmsprop":
-            return rmsprop(
-                learning_rate,
-                decay=self.second_moment_decay,
-                eps=self.epsilon,
-                eps_in_root=self.epsilon_in_root,
-                clip_norm=self.clip_norm,
-                differentiate=self.differentiate,
-            )
-        if self.optimiser != "adam":
-            raise unknown_name("optimiser", self.optimiser, ("adam", "rmsprop", "sgd"))
-        return adam(
-            learning_rate,
-            b2=self.second_moment_decay,
-            eps=self.epsilon,
-            eps_root=self.epsilon_root,
-            clip_norm=self.clip_norm,
-            differentiate=self.differentiate,
-        )
+            return rmsprop(learning_rate, decay=decay, eps=eps, eps_in_root=self.epsilon_in_root, **shared)
+        if self.optimiser == "adam":
+            return adam(learning_rate, b2=decay, eps=eps, eps_root=self.epsilon_root, **shared)
+        raise unknown_name("optimiser", self.optimiser, ("adam", "rmsprop", "sgd"))
 
     @property
     def policy_optimiser(self) -> Optimiser:
@@ -174,14 +174,6 @@ class InnerLoop(eqx.Module):
     def value_optimiser(self) -> Optimiser:
         """Trains value functions; metagradients do not pass through it."""
         return self.build_optimiser(self.value_learning_rate)
-
-    def trained_policy(self, policy: PyTree) -> Trained:
-        """A policy at the start of its training."""
-        return Trained(policy, self.policy_optimiser.init(policy))
-
-    def trained_value(self, value: PyTree) -> Trained:
-        """A value function at the start of its training."""
-        return Trained(value, self.value_optimiser.init(value))
 
     def discounts(self, trajectory: Trajectory) -> Float[Array, "B T"]:
         """γ on every transition, 0 where the episode terminated."""
@@ -271,10 +263,6 @@ class OuterLoop(eqx.Module):
     def optimiser(self) -> Optimiser:
         """Adam after a clip of the global norm."""
         return adam(self.learning_rate, b2=self.second_moment_decay, eps=self.epsilon, clip_norm=self.clip_norm)
-
-    def trained_weights(self, weights: PyTree) -> Trained:
-        """A weight function at the start of its training."""
-        return Trained(weights, self.optimiser.init(weights))
 
     def data(self, inner: InnerLoop, value: Callable, trajectory: Trajectory) -> OuterData:
         """Regular λ-advantages of a batch, with the value function of the regular return."""

@@ -18,24 +18,17 @@ Settings = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Layer:
-    """Some settings on top of other layers.
-
-    Attributes:
-        name: what it is called where somebody asks who set a value.
-        settings: by dotted name, with or without the method that they are for.
-        on: the layers below.
-    """
+    """Some settings, by dotted name with or without the method that they are for, on top of other layers."""
 
     name: str
     settings: Settings
     on: tuple[Layer, ...] = ()
 
-    def said(self) -> Iterator[tuple[str, str, Any]]:
-        """(layer, setting, value) for everything that is said, what counts more after what counts less."""
+    def stack(self) -> Iterator[Layer]:
+        """The layers below and then this one: what counts more after what counts less."""
         for below in self.on:
-            yield from below.said()
-        for name, value in self.settings.items():
-            yield self.name, name, value
+            yield from below.stack()
+        yield self
 
 
 class Chosen(NamedTuple):
@@ -319,9 +312,8 @@ _TRAINING: dict[tuple[str, str], dict[str, int]] = {
 }
 """How long and with how many seeds to train, where nobody says."""
 
-_NETWORK_ENVIRONMENTS = {name: name for name in ("key-to-door", "bsuite", "minatar", "atari")}
-"""Environments (or what stands before the / in their names) that tables cannot represent, and whose settings they start
-from."""
+_NETWORK_ENVIRONMENTS = ("key-to-door", "bsuite", "minatar", "atari")
+"""Environments (or what stands before the / in their names) that tables cannot represent."""
 
 _OPTIONAL = ("outer", "network")
 """Fields that not every method has."""
@@ -334,47 +326,33 @@ def presets() -> dict[str, str]:
 
 def layers() -> list[Layer]:
     """All layers, what lies below before what lies on it."""
-    found: dict[str, Layer] = {}
-
-    def collect(layer: Layer) -> None:
-        for below in layer.on:
-            collect(below)
-        found.setdefault(layer.name, layer)
-
-    for _, by_kind in _PRESETS.values():
-        for layer in by_kind.values():
-            collect(layer)
-    return list(found.values())
+    named = {layer.name: layer for _, kinds in _PRESETS.values() for top in kinds.values() for layer in top.stack()}
+    return list(named.values())
 
 
 def preset_settings(preset: str, env: str, method: str, fields: Collection[str]) -> dict[str, Any]:
-    """The settings of a preset for a method on an environment; arguments as for `preset_choices`."""
+    """The settings of a preset for a method with these fields on an environment, by dotted name."""
     return {name: choice.value for name, choice in preset_choices(preset, env, method, fields).items()}
 
 
 def preset_choices(preset: str, env: str, method: str, fields: Collection[str]) -> dict[str, Chosen]:
-    """What a preset chooses for a method on an environment, by dotted name, and which of its layers did.
-
-    Args:
-        preset: its name.
-        env: name of the environment.
-        method: name of the method.
-        fields: the fields that the method has.
-    """
+    """What a preset chooses for a method with these fields, by dotted name, and which of its layers did."""
     if preset not in _PRESETS:
         raise unknown_name("preset", preset, _PRESETS)
-    kind = _NETWORK_ENVIRONMENTS.get(env.partition("/")[0], "tables")
+    family = env.partition("/")[0]
+    kind = family if family in _NETWORK_ENVIRONMENTS else "tables"
     by_kind = _PRESETS[preset][1]
     if kind not in by_kind:
         fitting = [name for name, (_, kinds) in _PRESETS.items() if kind in kinds]
         raise PaircreditError(f"The preset {preset!r} is not made for {env}; those for it are {', '.join(fitting)}.")
     chosen = {}
     for wanted in ("", method):
-        for layer, name, value in by_kind[kind].said():
-            owner, _, own = name.rpartition(":")
-            group = own.partition(".")[0]
-            if owner == wanted and (group in fields or group not in _OPTIONAL):
-                chosen[own] = Chosen(value, layer)
+        for layer in by_kind[kind].stack():
+            for name, value in layer.settings.items():
+                owner, _, own = name.rpartition(":")
+                group = own.partition(".")[0]
+                if owner == wanted and (group in fields or group not in _OPTIONAL):
+                    chosen[own] = Chosen(value, layer.name)
     return chosen
 
 

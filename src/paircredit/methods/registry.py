@@ -6,19 +6,15 @@ from typing import Any, NamedTuple
 
 from paircredit.envs.registry import environments
 from paircredit.errors import PaircreditError, unknown_name
-from paircredit.methods.a2c import A2C
 from paircredit.methods.a2c_rr import A2CRR
 from paircredit.methods.agent import ActorCritic
-from paircredit.methods.hpwr import HPWR
+from paircredit.methods.lambda_returns import A2C, MetaLambda
 from paircredit.methods.loops import OuterLoop
-from paircredit.methods.meta_lambda import MetaLambda
-from paircredit.methods.meta_pwr import MetaPWR
-from paircredit.methods.meta_pwtd import MetaPWTD
 from paircredit.methods.presets import preset_choices, preset_settings
-from paircredit.methods.protocol import Method
-from paircredit.methods.rgm import RGM
+from paircredit.methods.rule import Method
 from paircredit.methods.synthetic_returns import SyntheticReturns
 from paircredit.methods.tvt import TVT
+from paircredit.methods.weighted import HPWR, RGM, MetaPWR, MetaPWTD
 from paircredit.settings import About, check_value, fields_of, replace_dotted, settings_in, values_of, with_values
 
 _METHODS: dict[str, tuple[Any, str]] = {
@@ -83,19 +79,11 @@ def make_method(name: str, preset: str = "default", env: str = "dag", **settings
         if setting not in known:
             raise unknown_name(f"setting of {name}", setting, known)
         check_value(present[setting], known[setting], value, f"{name}.{setting}")
-    result: Method = with_values(method, **settings)
-    return result
+    return with_values(method, **settings)
 
 
 class Resolved(NamedTuple):
-    """One hyperparameter as a method gets it.
-
-    Attributes:
-        name: dotted.
-        value: what it is.
-        set_by: the layer of the preset that chose it; `the method` where its default stands.
-        about: meaning, source of the default and range.
-    """
+    """One hyperparameter as a method gets it; the layer of a preset or `the method` has set it."""
 
     name: str
     value: Any

@@ -42,43 +42,39 @@ class Episodes(eqx.Module):
         )
 
 
-class Replay(eqx.Module):
-    """A ring: a new episode takes the place of the oldest.
+class EpisodeBuffer(eqx.Module):
+    """A ring buffer of whole episodes: a new one takes the place of the oldest.
 
     Attributes:
         episodes: as many as there is room for; those that were not stored yet are zeros.
-        stored: how many were ever stored.
+        stored: the number of episodes that were ever stored.
     """
 
     episodes: Episodes
     stored: Int[Array, ""]
 
     @classmethod
-    def empty(cls, env: Environment, capacity: int) -> Replay:
+    def empty(cls, env: Environment, capacity: int) -> EpisodeBuffer:
         """Room for this many episodes of an environment."""
-        steps = env.spec.horizon
         observation = jax.eval_shape(env.reset, jax.random.key(0))[1].observation
-        return cls(
-            Episodes(
-                observations=jax.tree.map(lambda x: jnp.zeros((capacity, steps, *x.shape), x.dtype), observation),
-                actions=jnp.zeros((capacity, steps), dtype=jnp.int32),
-                valid=jnp.zeros((capacity, steps), dtype=bool),
-                returns=jnp.zeros((capacity,), dtype=float),
-            ),
-            jnp.zeros((), dtype=jnp.int32),
+        episodes = Episodes(
+            observations=_room(observation, capacity, env.spec.horizon),
+            actions=jnp.zeros((capacity, env.spec.horizon), dtype=jnp.int32),
+            valid=jnp.zeros((capacity, env.spec.horizon), dtype=bool),
+            returns=jnp.zeros((capacity,), dtype=float),
         )
+        return cls(episodes, jnp.zeros((), dtype=jnp.int32))
 
     @property
     def capacity(self) -> int:
-        """How many episodes there is room for."""
         return self.episodes.returns.shape[-1]
 
-    def insert(self, new: Episodes) -> Replay:
-        """With the new episodes, no more than there is room for, in the places of the oldest."""
+    def insert(self, new: Episodes) -> EpisodeBuffer:
+        """With the new episodes, at most `capacity` of them, in the places of the oldest."""
         count = new.returns.shape[0]
         places = (self.stored + jnp.arange(count, dtype=jnp.int32)) % self.capacity
         episodes = jax.tree.map(lambda old, x: old.at[places].set(x, unique_indices=True), self.episodes, new)
-        return Replay(episodes, self.stored + count)
+        return EpisodeBuffer(episodes, self.stored + count)
 
     def sample(self, key: Key[Array, ""], count: int) -> Episodes:
         """Episodes drawn uniformly from those that are stored, each draw from all of them."""
@@ -86,102 +82,87 @@ class Replay(eqx.Module):
         return jax.tree.map(lambda x: x[places], self.episodes)
 
 
-class Books(eqx.Module):
-    """Which slot belongs to whom.
+class Slots(eqx.Module):
+    """Which of the N + B slots of a `SequenceBuffer` is whose.
 
     Attributes:
-        own: the slots that the B actors write to.
-        paid: Σ R of their running sequences.
+        writing: the slots that the B actors write to.
+        returns_so_far: Σ R of their running sequences.
         ring: the slots of stored sequences; a new one takes the place of the oldest.
         lengths: steps of the sequences in the ring; 0 where there is none yet.
         returns: Σ R of the sequences in the ring.
-        stored: how many were ever stored.
+        stored: the number of sequences that were ever stored.
     """
 
-    own: Int[Array, " B"]
-    paid: Float[Array, " B"]
+    writing: Int[Array, " B"]
+    returns_so_far: Float[Array, " B"]
     ring: Int[Array, " N"]
     lengths: Int[Array, " N"]
     returns: Float[Array, " N"]
     stored: Int[Array, ""]
 
-    @classmethod
-    def blank(cls, actors: int, capacity: int) -> Books:
-        """Nothing stored; all slots are given out."""
-        slots = jnp.arange(actors + capacity, dtype=jnp.int32)
-        return cls(
-            own=slots[:actors],
-            paid=jnp.zeros((actors,), dtype=float),
-            ring=slots[actors:],
-            lengths=jnp.zeros((capacity,), dtype=jnp.int32),
-            returns=jnp.zeros((capacity,), dtype=float),
-            stored=jnp.zeros((), dtype=jnp.int32),
-        )
-
-    def close(self, complete: Bool[Array, " B"], lengths: Int[Array, " B"]) -> Books:
+    def store(self, complete: Bool[Array, " B"], lengths: Int[Array, " B"]) -> Slots:
         """Store the sequences that are complete, of these lengths; their actors go on in the slots of the oldest."""
         room = self.ring.shape[0]
         counts = complete.astype(jnp.int32)
         places = (self.stored + jnp.cumsum(counts) - counts) % room
         oldest = self.ring[places]
         places = jnp.where(complete, places, room)  # out of range: nothing is written
-        return Books(
-            own=jnp.where(complete, oldest, self.own),
-            paid=jnp.where(complete, 0.0, self.paid),
-            ring=self.ring.at[places].set(self.own, mode="drop"),
+        return Slots(
+            writing=jnp.where(complete, oldest, self.writing),
+            returns_so_far=jnp.where(complete, 0.0, self.returns_so_far),
+            ring=self.ring.at[places].set(self.writing, mode="drop"),
             lengths=self.lengths.at[places].set(lengths, mode="drop"),
-            returns=self.returns.at[places].set(self.paid, mode="drop"),
+            returns=self.returns.at[places].set(self.returns_so_far, mode="drop"),
             stored=self.stored + jnp.sum(counts, dtype=jnp.int32),
         )
 
 
-class Recordings(eqx.Module):
+class SequenceBuffer(eqx.Module):
     """The running sequences of B actors and the last N complete ones.
 
     Attributes:
-        frames: what is seen of S_t, in N + B slots of this many steps.
+        frames: what is seen of S_t, in N + B slots of S steps.
         actions: A_t, in the same slots.
         running: steps of the running sequences.
-        books: which slot is whose.
+        slots: which slot is whose.
     """
 
     frames: PyTree
     actions: Int[Array, "slots S"]
     running: Int[Array, " B"]
-    books: Books
+    slots: Slots
 
     @classmethod
-    def empty(cls, frame: PyTree, actors: int, capacity: int, steps: int) -> Recordings:
-        """Room for this many complete sequences of this many steps, beside the running ones.
+    def empty(cls, frame: PyTree, actors: int, capacity: int, steps: int) -> SequenceBuffer:
+        """Room for N = `capacity` complete sequences of S = `steps` steps beside those of B <= N actors.
 
-        Args:
-            frame: the shape and type of what is kept of an observation.
-            actors: B, at most `capacity`.
-            capacity: N.
-            steps: of a full sequence.
+        `frame` has the shape and type of what is kept of an observation.
         """
-        slots = actors + capacity
+        slots = jnp.arange(actors + capacity, dtype=jnp.int32)
         return cls(
-            frames=jax.tree.map(lambda x: jnp.zeros((slots, steps, *x.shape), x.dtype), frame),
-            actions=jnp.zeros((slots, steps), dtype=jnp.int32),
+            frames=_room(frame, actors + capacity, steps),
+            actions=jnp.zeros((actors + capacity, steps), dtype=jnp.int32),
             running=jnp.zeros((actors,), dtype=jnp.int32),
-            books=Books.blank(actors, capacity),
+            slots=Slots(
+                writing=slots[:actors],
+                returns_so_far=jnp.zeros((actors,), dtype=float),
+                ring=slots[actors:],
+                lengths=jnp.zeros((capacity,), dtype=jnp.int32),
+                returns=jnp.zeros((capacity,), dtype=float),
+                stored=jnp.zeros((), dtype=jnp.int32),
+            ),
         )
 
     @property
     def steps(self) -> int:
-        """Of a full sequence."""
+        """S, the steps of a full sequence."""
         return self.actions.shape[-1]
 
     @property
-    def capacity(self) -> int:
-        """How many complete sequences there is room for."""
-        return self.books.ring.shape[-1]
-
-    @property
     def stored(self) -> Int[Array, ""]:
-        """How many complete sequences were ever stored."""
-        return self.books.stored
+        """The number of complete sequences that were ever stored."""
+        return self.slots.stored
 
     def marks(self, trajectory: Trajectory) -> SequenceMarks:
         """Where the sequences of the next segment of every actor start and end.
@@ -200,7 +181,7 @@ class Recordings(eqx.Module):
         rewards: Float[Array, "B T"],
         valid: Bool[Array, "B T"],
         marks: SequenceMarks,
-    ) -> tuple[Recordings, Float[Array, ""]]:
+    ) -> tuple[SequenceBuffer, Float[Array, ""]]:
         """With the next segment of every actor; any number of sequences may end in it.
 
         Args:
@@ -211,47 +192,51 @@ class Recordings(eqx.Module):
             marks: where these start and end.
 
         Returns:
-            The recordings, and the largest |return| of the sequences that were completed, 0 if none was.
+            The buffer, and the largest |return| of the sequences that were completed, 0 if none was.
         """
-        slots = self.actions.shape[0]
-        paid = jnp.where(valid, rewards, 0.0)
-        count = valid.shape[1]
+        capacity, count = self.actions.shape[0], valid.shape[1]
+        rewards = jnp.where(valid, rewards, 0.0)
         before = jnp.concatenate([self.running[:, None], marks.position[:, :-1] + 1], axis=1)
         lengths = jnp.where(valid, marks.position + 1, before)  # a step that is not valid is none of the sequence
 
-        def step(state: tuple[Books, Array], now: tuple[Array, ...]) -> tuple[tuple[Books, Array], tuple]:
-            books, taken = state
+        def step(state: tuple[Slots, Array], now: tuple[Array, ...]) -> tuple[tuple[Slots, Array], tuple]:
+            slots, taken = state
             number, reward, complete, length = now
-            books = eqx.tree_at(lambda b: b.paid, books, books.paid + reward)
-            after = books.close(complete, length)
-            taken = taken.at[jnp.where(complete, after.own, slots)].set(number, mode="drop")
-            return (after, taken), (books.own, jnp.where(complete, jnp.abs(books.paid), 0.0))
+            slots = eqx.tree_at(lambda s: s.returns_so_far, slots, slots.returns_so_far + reward)
+            after = slots.store(complete, length)
+            taken = taken.at[jnp.where(complete, after.writing, capacity)].set(number, mode="drop")
+            return (after, taken), (slots.writing, jnp.where(complete, jnp.abs(slots.returns_so_far), 0.0))
 
-        start = (self.books, jnp.full((slots,), -1, dtype=jnp.int32))
-        by_step = (jnp.arange(count, dtype=jnp.int32), paid.T, marks.closes.T, lengths.T)
-        (books, taken), (places, returns) = jax.lax.scan(step, start, by_step)
+        start = (self.slots, jnp.full((capacity,), -1, dtype=jnp.int32))
+        by_step = (jnp.arange(count, dtype=jnp.int32), rewards.T, marks.closes.T, lengths.T)
+        (slots, taken), (written, returns) = jax.lax.scan(step, start, by_step)
 
         # A slot that was stored and taken again within the segment holds what was written to it after that. What is not
         # to be written goes to slots that do not exist, each to another one: no two writes meet.
-        places = places.T
-        kept = valid & (jnp.arange(count, dtype=jnp.int32) > taken[places])
-        nowhere = slots + jnp.arange(places.size, dtype=jnp.int32).reshape(places.shape)
-        at = jnp.where(kept, places, nowhere), marks.position
+        written = written.T
+        kept = valid & (jnp.arange(count, dtype=jnp.int32) > taken[written])
+        nowhere = capacity + jnp.arange(written.size, dtype=jnp.int32).reshape(written.shape)
+        at = jnp.where(kept, written, nowhere), marks.position
 
         def write(room: Array, new: Array) -> Array:
             return room.at[at].set(new.astype(room.dtype), mode="drop", unique_indices=True)
 
         frames = jax.tree.map(write, self.frames, frames)
-        return Recordings(frames, write(self.actions, actions), marks.length, books), jnp.max(returns)
+        return SequenceBuffer(frames, write(self.actions, actions), marks.length, slots), jnp.max(returns)
 
     def sample(self, key: Key[Array, ""], count: int) -> Episodes:
         """Sequences drawn uniformly from those that are stored, each draw from all of them."""
-        books = self.books
-        places = jax.random.randint(key, (count,), 0, jnp.minimum(books.stored, self.capacity))
-        slots = books.ring[places]
+        slots = self.slots
+        places = jax.random.randint(key, (count,), 0, jnp.minimum(slots.stored, slots.ring.shape[-1]))
+        drawn = slots.ring[places]
         return Episodes(
-            observations=jax.tree.map(lambda x: x[slots], self.frames),
-            actions=self.actions[slots],
-            valid=jnp.arange(self.steps, dtype=jnp.int32) < books.lengths[places][:, None],
-            returns=books.returns[places],
+            observations=jax.tree.map(lambda x: x[drawn], self.frames),
+            actions=self.actions[drawn],
+            valid=jnp.arange(self.steps, dtype=jnp.int32) < slots.lengths[places][:, None],
+            returns=slots.returns[places],
         )
+
+
+def _room(observation: PyTree, count: int, steps: int) -> PyTree:
+    """Zeros for the observations of this many episodes of this many steps."""
+    return jax.tree.map(lambda x: jnp.zeros((count, steps, *x.shape), x.dtype), observation)

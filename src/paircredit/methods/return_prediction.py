@@ -14,7 +14,7 @@ from paircredit.errors import PaircreditError, unknown_name
 from paircredit.estimators.redistribution import prediction_quality
 from paircredit.metagradient.optimisers import Optimiser, adam, apply_updates
 from paircredit.methods.loops import Trained, mean_over_valid
-from paircredit.methods.replay import Episodes, Replay
+from paircredit.methods.replay import EpisodeBuffer, Episodes
 from paircredit.networks import NetworkSpec
 from paircredit.networks.return_predictor import CellStart, FirstChange, Inputs, ReturnPredictor
 from paircredit.settings import check_all, setting
@@ -28,10 +28,10 @@ RECENT = 40
 
 
 class PredictionState(eqx.Module):
-    """What the training of a predictor goes on from: optimiser, stored episodes, and the key of what is drawn."""
+    """What the training of a predictor goes on from; the key is that of the draws."""
 
     optimiser: PyTree
-    replay: Replay
+    buffer: EpisodeBuffer
     key: Key[Array, ""]
 
 
@@ -137,7 +137,7 @@ class ReturnPrediction(eqx.Module):
         """A predictor at the start of its training, with nothing stored."""
         below, draws = jax.random.split(key)
         predictor = self.predictor(below, env, network)
-        state = PredictionState(self.optimiser.init(predictor), Replay.empty(env, self.capacity), draws)
+        state = PredictionState(self.optimiser.init(predictor), EpisodeBuffer.empty(env, self.capacity), draws)
         return Trained(predictor, state)
 
     def factor(self, largest: Float[Array, ""]) -> Float[Array, ""]:
@@ -173,32 +173,31 @@ class ReturnPrediction(eqx.Module):
             final, last = (jnp.take_along_axis(x, ends, axis=1)[:, 0] for x in (squares, predictions))
         return jnp.mean(final) + self.auxiliary * everywhere + self.l2 * penalty, last
 
+    def step(
+        self, predictor: ReturnPredictor, optimiser: PyTree, episodes: Episodes, factor: Float[Array, ""]
+    ) -> tuple[ReturnPredictor, PyTree, Float[Array, " B"], Float[Array, " B"]]:
+        """One step of predictor and optimiser on some episodes; their predictions before it, and scaled returns."""
+        targets = factor * episodes.returns
+        gradients, last = jax.grad(self.loss, has_aux=True)(predictor, episodes, targets)
+        updates, optimiser = self.optimiser.update(gradients, optimiser)
+        return apply_updates(predictor, updates), optimiser, last, targets
+
     def improve(
         self, trained: Trained, trajectory: Trajectory, largest: Float[Array, ""]
     ) -> tuple[Trained, Float[Array, ""]]:
         """Store a batch of episodes, then learn from what is stored.
 
-        Args:
-            trained: the predictor.
-            trajectory: the batch.
-            largest: the largest |return| so far, this batch included.
-
-        Returns:
-            The predictor afterwards, and the quality of its predictions on the last episodes that it learned from, as
-            they were before it did.
+        `largest` is the largest |return| so far, this batch included. Returns the predictor afterwards, and the quality
+        of its predictions on the last episodes that it learned from, as they were before it did.
         """
         state: PredictionState = trained.state
-        replay, factor = state.replay.insert(Episodes.of(trajectory)), self.factor(largest)
+        buffer, factor = state.buffer.insert(Episodes.of(trajectory)), self.factor(largest)
         key, draws = jax.random.split(state.key)
-        learning = replay.stored >= self.warm_up
+        learning = buffer.stored >= self.warm_up
 
         def step(before: tuple[ReturnPredictor, PyTree], draw: Array) -> tuple[tuple, tuple[Array, Array]]:
-            predictor, optimiser = before
-            episodes = replay.sample(draw, self.batch_size)
-            targets = factor * episodes.returns
-            gradients, last = jax.grad(self.loss, has_aux=True)(predictor, episodes, targets)
-            updates, optimiser = self.optimiser.update(gradients, optimiser)
-            after = (apply_updates(predictor, updates), optimiser)
+            *new, last, targets = self.step(*before, buffer.sample(draw, self.batch_size), factor)
+            after = tuple(new)
             if self.warm_up > 0:
                 after = jax.tree.map(lambda new, old: jnp.where(learning, new, old), after, before)
             return after, (last, targets)
@@ -207,4 +206,4 @@ class ReturnPrediction(eqx.Module):
         (predictor, optimiser), evaluated = jax.lax.scan(step, start, jax.random.split(draws, self.batches))
         last, targets = (x.reshape(-1)[-RECENT:] for x in evaluated)
         quality = jnp.where(learning, prediction_quality(last, targets, factor * largest), 0.0)
-        return Trained(predictor, PredictionState(optimiser, replay, key)), quality
+        return Trained(predictor, PredictionState(optimiser, buffer, key)), quality

@@ -1,7 +1,12 @@
-"""What a method adds to the one actor-critic: its credit, and what learns beside policy and values.
+"""What a method is, and what a credit rule adds to the one actor-critic.
 
-A rule speaks of one trajectory, as the paper does; the agent maps it over the batch. Everything in `Experience` is a
-constant: η enters the credit through `weights` and nowhere else, which is what makes the metagradient first order.
+A method is a frozen dataclass of hyperparameters with pure functions. Floats among the hyperparameters are traced, so
+that a sweep compiles once and members with different settings train in one program; what shapes the program (a number
+of episodes, a choice of optimiser) is static.
+
+A rule is its credit, and what learns beside policy and values. It speaks of one trajectory, as the paper does; the
+agent maps it over the batch. Everything in `Experience` is a constant: η enters the credit through `weights` and
+nowhere else, which is what makes the metagradient first order.
 """
 
 from __future__ import annotations
@@ -11,13 +16,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_chec
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
 from paircredit.envs.protocol import Environment
 from paircredit.estimators import lambda_advantages, td_errors
-from paircredit.parts import part
+from paircredit.metagradient.problem import MetaProblem
+from paircredit.methods.loops import part
 from paircredit.types import PyTree, Trajectory
-from paircredit.weights import PairInputs, PairWeights, trace_weights
+from paircredit.weights import PairInputs, PairWeights
+from paircredit.weights.tables import trace_weights
 
 if TYPE_CHECKING:
     from paircredit.methods.agent import ActorCritic, Learner
@@ -75,6 +82,60 @@ class Experience(eqx.Module):
             return weights(PairInputs(given.observations, self.features, signal, given.valid, given.episode))
 
 
+class Method(Protocol):
+    """Anything with these members trains in the shared loop; `ActorCritic` is one, for any credit rule."""
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes each update learns from."""
+
+    @property
+    def whole_episodes(self) -> str:
+        """Why it cannot learn from segments of episodes (it is then refused where rollouts are); empty if it can."""
+
+    @property
+    def learns_weights(self) -> bool:
+        """Whether it is a `MetaMethod`, whose weights learn by metagradient."""
+
+    @property
+    def setting_of_memory(self) -> str:
+        """The setting that decides how much it stores, for advice where memory is short; empty if it stores nothing."""
+
+    def init(self, key: Key[Array, ""], env: Environment) -> Any:
+        """A fresh learner: parameters and optimiser states."""
+
+    def initial_carry(self, learner: Any) -> PyTree:
+        """What an agent with memory carries into the first step; () for one without."""
+
+    def policy(self, learner: Any, carry: PyTree, observation: PyTree) -> tuple[Float[Array, " A"], PyTree]:
+        """Logits of the actions, and the carry for the next step. The rollout does the sampling."""
+
+    def remember(self, carry: PyTree, action: Int[Array, ""], reward: Float[Array, ""]) -> PyTree:
+        """The carry after an action was taken and its reward came, for an agent that sees them at its next step."""
+
+    def learn(self, learner: Any, trajectory: Trajectory) -> tuple[Any, PyTree]:
+        """One update of policy and value functions on a batch of episodes.
+
+        Returns the new learner and what a metagradient through this update needs (() where there is none).
+        """
+
+    def credit(self, learner: Any, trajectory: Trajectory) -> Credit:
+        """What the actions of a batch are credited with."""
+
+
+class MetaMethod(Method, Protocol):
+    """A method whose learner has `weights` that are learned by metagradient."""
+
+    def problem(self) -> MetaProblem:
+        """The pieces of the metagradient."""
+
+    def outer_data(self, learner: Any, trajectory: Trajectory) -> PyTree:
+        """What the outer loss needs from a batch collected with the learner's policy."""
+
+    def improve_weights(self, learner: Any, gradient: PyTree) -> Any:
+        """The learner after one outer update."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Needs:
     """What a rule needs of the agent.
@@ -105,11 +166,9 @@ class CreditRule(Protocol):
 
     def weights(self, agent: ActorCritic, key: Key[Array, ""], env: Environment) -> PyTree:
         """η, a fresh weight function; None for a rule without one. It is learned if the agent has an outer loop."""
-        ...
 
     def credit(self, weights: Any, experience: Experience) -> Credit:
         """The credit of one trajectory."""
-        ...
 
 
 @runtime_checkable
@@ -118,15 +177,12 @@ class LearningRule(Protocol):
 
     def start(self, agent: ActorCritic, key: Key[Array, ""], env: Environment) -> PyTree:
         """The fresh parts, `learner.own`. Fold 2 or more into the key: 0 and 1 are taken."""
-        ...
 
     def look(self, agent: ActorCritic, learner: Learner, trajectory: Trajectory) -> PyTree:
         """What the parts, as they are, see in a batch: `experience.own`, with a leading axis for the batch."""
-        ...
 
     def learn(self, agent: ActorCritic, learner: Learner, trajectory: Trajectory) -> tuple[PyTree, PyTree]:
         """One update: the parts afterwards, and what was seen in the batch."""
-        ...
 
 
 def lambda_credit(

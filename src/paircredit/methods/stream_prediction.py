@@ -14,43 +14,28 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from paircredit.envs.protocol import Environment
 from paircredit.estimators.redistribution import Compensation, SequenceMarks, prediction_quality, redistribute_stream
-from paircredit.metagradient.optimisers import apply_updates
 from paircredit.methods.loops import Trained
-from paircredit.methods.replay import Recordings
+from paircredit.methods.replay import SequenceBuffer
 from paircredit.methods.return_prediction import RECENT, ReturnPrediction
 from paircredit.networks import NetworkSpec
 from paircredit.networks.return_predictor import ReturnPredictor
 from paircredit.types import PyTree, Trajectory
 
 
-class Places(eqx.Module):
-    """How far the predictor has read the running sequences of B actors.
-
-    Attributes:
-        memory: of the cell.
-        frame: what was seen last.
-        owed: Σ (R − R') so far.
-    """
+class ReaderState(eqx.Module):
+    """How far the predictor has read the running sequences of B actors: its cell, the last frames, and Σ (R − R')."""
 
     memory: Float[Array, "B C"]
     frame: PyTree
-    owed: Float[Array, " B"]
+    missing: Float[Array, " B"]
 
 
 class StreamState(eqx.Module):
-    """What the training and the reading of a predictor go on from.
-
-    Attributes:
-        optimiser: of the predictor.
-        recordings: what it learns from.
-        places: where it reads.
-        updates: segments that it has seen.
-        key: of what is drawn.
-    """
+    """What the training and the reading of a predictor go on from, after a number of updates of the policy."""
 
     optimiser: PyTree
-    recordings: Recordings
-    places: Places
+    buffer: SequenceBuffer
+    reader: ReaderState
     updates: Int[Array, ""]
     key: Key[Array, ""]
 
@@ -65,11 +50,11 @@ def start_stream(
     frame = jax.eval_shape(predictor.seen, observation)
     state = StreamState(
         optimiser=prediction.optimiser.init(predictor),
-        recordings=Recordings.empty(frame, actors, prediction.capacity, prediction.steps),
-        places=Places(
+        buffer=SequenceBuffer.empty(frame, actors, prediction.capacity, prediction.steps),
+        reader=ReaderState(
             memory=jnp.zeros((actors, prediction.cells), dtype=float),
             frame=jax.tree.map(lambda x: jnp.zeros((actors, *x.shape), x.dtype), frame),
-            owed=jnp.zeros((actors,), dtype=float),
+            missing=jnp.zeros((actors,), dtype=float),
         ),
         updates=jnp.zeros((), dtype=jnp.int32),
         key=draws,
@@ -77,84 +62,73 @@ def start_stream(
     return Trained(predictor, state)
 
 
-class Seen(NamedTuple):
-    """What a segment does to a predictor.
-
-    Attributes:
-        predictor: afterwards.
-        largest: the largest |return| of a sequence so far.
-        quality: of the predictions when the predictor last learned; 0 before.
-        redistributed: the rewards of the segment, redistributed.
-    """
-
-    predictor: Trained
-    largest: Float[Array, ""]
-    quality: Float[Array, ""]
-    redistributed: Float[Array, "B T"]
-
-
-def see(
+def learn_from_segment(
     prediction: ReturnPrediction,
     trained: Trained,
     segment: Trajectory,
     largest: Float[Array, ""],
     quality: Float[Array, ""],
     compensation: Compensation,
-) -> Seen:
-    """Record the next segment of every actor, learn if it is time to, then read the segment.
+) -> tuple[Trained, Float[Array, ""], Float[Array, ""], Float[Array, "B T"]]:
+    """Store the next segment of every actor, learn if it is time to, then redistribute its rewards.
 
     Args:
         prediction: hyperparameters.
         trained: the predictor.
         segment: the next steps of every actor.
         largest: the largest |return| of a sequence so far.
-        quality: of the predictions so far.
+        quality: of the predictions when the predictor last learned; 0 before.
         compensation: where the error of a sequence's last prediction goes.
+
+    Returns:
+        Predictor, largest and quality afterwards, and the redistributed rewards.
     """
     state: StreamState = trained.state
-    marks = state.recordings.marks(segment)
+    marks = state.buffer.marks(segment)
     frames = trained.parameters.seen(jax.tree.map(lambda x: x[:, :-1], segment.observations))
-    recordings, new = state.recordings.add(frames, segment.actions, segment.rewards, segment.valid, marks)
+    buffer, new = state.buffer.add(frames, segment.actions, segment.rewards, segment.valid, marks)
     largest, updates = jnp.maximum(largest, new), state.updates + 1
     key, draws = jax.random.split(state.key)
-    enough = recordings.stored >= max(prediction.warm_up, 1)
+    enough = buffer.stored >= max(prediction.warm_up, 1)
     due = enough & (updates % prediction.every == 0) & (largest > 0)  # returns that are all 0 teach nothing
     predictor, optimiser, quality = train_if_due(
-        prediction, (trained.parameters, state.optimiser), recordings, draws, due, largest, quality
+        prediction, (trained.parameters, state.optimiser), buffer, draws, due, largest, quality
     )
-    redistributed, places = read(prediction, predictor, state.places, segment, marks, largest, compensation)
-    after = StreamState(optimiser, recordings, places, updates, key)
-    return Seen(Trained(predictor, after), largest, quality, redistributed)
+    redistributed, reader = redistribute_segment(
+        prediction, predictor, state.reader, segment, marks, largest, compensation
+    )
+    after = StreamState(optimiser, buffer, reader, updates, key)
+    return Trained(predictor, after), largest, quality, redistributed
 
 
-def read(
+def redistribute_segment(
     prediction: ReturnPrediction,
     predictor: ReturnPredictor,
-    places: Places,
+    reader: ReaderState,
     segment: Trajectory,
     marks: SequenceMarks,
     largest: Float[Array, ""],
     compensation: Compensation,
-) -> tuple[Float[Array, "B T"], Places]:
+) -> tuple[Float[Array, "B T"], ReaderState]:
     """The redistributed rewards of the next segment of every actor, and where the predictor then is.
 
     It goes on from the memories it has. Where it has learned since, these are what it used to make of the sequence; the
-    prediction that the first step is compared with is made anew of the memory, so that learning pays nobody.
+    prediction that the first step is compared with is made anew of the memory, so that learning is no reward.
     """
     observations = jax.tree.map(lambda x: x[:, :-1], segment.observations)
     reading = jax.vmap(predictor.read)(
-        observations, segment.actions, segment.valid, marks.starts, places.frame, places.memory
+        observations, segment.actions, segment.valid, marks.starts, reader.frame, reader.memory
     )
     factor = prediction.factor(largest)
 
-    def rewards(g: Array, r: Array, marked: SequenceMarks, v: Array, standing: Array, owed: Array) -> tuple:
-        return redistribute_stream(g, r, marked, v, standing, owed, compensation)
+    def rewards(g: Array, r: Array, marked: SequenceMarks, v: Array, standing: Array, missing: Array) -> tuple:
+        return redistribute_stream(g, r, marked, v, standing, missing, compensation)
 
-    redistributed, owed = jax.vmap(rewards)(
-        reading.predictions / factor, segment.rewards, marks, segment.valid, reading.standing / factor, places.owed
+    redistributed, missing = jax.vmap(rewards)(
+        reading.predictions / factor, segment.rewards, marks, segment.valid, reading.standing / factor, reader.missing
     )
     last = jax.tree.map(lambda x: x[:, -1], predictor.seen(observations))
-    return redistributed, Places(reading.memory, last, owed)
+    return redistributed, ReaderState(reading.memory, last, missing)
 
 
 class _Round(NamedTuple):
@@ -171,7 +145,7 @@ class _Round(NamedTuple):
 def train_if_due(
     prediction: ReturnPrediction,
     trained: tuple[ReturnPredictor, PyTree],
-    recordings: Recordings,
+    buffer: SequenceBuffer,
     key: Key[Array, ""],
     due: Bool[Array, ""],
     largest: Float[Array, ""],
@@ -180,20 +154,10 @@ def train_if_due(
     """Up to `prediction.epochs` epochs, until the predictions of the last sequences learned from can be trusted at all.
 
     A loop that does not begin is all it costs while nothing is due, also with a member axis, where a branch would be
-    computed always; the recordings are read by the loop and not carried through it.
+    computed always; the buffer is read by the loop and not carried through it.
 
-    Args:
-        prediction: hyperparameters.
-        trained: the predictor and the state of its optimiser.
-        recordings: what it learns from.
-        key: of what is drawn.
-        due: whether it learns at all.
-        largest: the largest |return| so far.
-        quality: of the predictions so far.
-
-    Returns:
-        The predictor, its optimiser, and the quality: of the last sequences, as they were predicted before they were
-        learned from.
+    Returns the predictor, its optimiser, and the quality: of the last sequences, as they were predicted before they
+    were learned from.
     """
     size, most = prediction.batch_size, prediction.epochs * max(1, prediction.capacity // prediction.batch_size)
     evaluated = min(RECENT, most * size)
@@ -204,14 +168,12 @@ def train_if_due(
         return due & (now.number < most) & ~trusted
 
     def step(now: _Round) -> _Round:
-        sequences = recordings.sample(jax.random.fold_in(key, now.number), size)
-        targets = factor * sequences.returns
-        gradients, last = jax.grad(prediction.loss, has_aux=True)(now.predictor, sequences, targets)
-        updates, optimiser = prediction.optimiser.update(gradients, now.optimiser)
+        sequences = buffer.sample(jax.random.fold_in(key, now.number), size)
+        predictor, optimiser, last, targets = prediction.step(now.predictor, now.optimiser, sequences, factor)
         predicted = jnp.concatenate([now.predicted, last])[-evaluated:]
         returns = jnp.concatenate([now.returns, targets])[-evaluated:]
         return _Round(
-            apply_updates(now.predictor, updates),
+            predictor,
             optimiser,
             now.number + 1,
             predicted,

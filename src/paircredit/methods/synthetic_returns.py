@@ -16,8 +16,7 @@ from paircredit.estimators import associated_rewards, synthetic_rewards
 from paircredit.metagradient.optimisers import Optimiser
 from paircredit.methods.loops import Trained, mean_over_valid
 from paircredit.methods.rule import Credit, Experience, Needs, lambda_credit
-from paircredit.networks import contribution_for
-from paircredit.networks.state_functions import Contribution
+from paircredit.networks.state_functions import Contribution, contribution_for
 from paircredit.settings import setting
 from paircredit.types import Trajectory
 
@@ -67,7 +66,7 @@ class SyntheticReturns(eqx.Module):
     def start(self, agent: ActorCritic, key: Key[Array, ""], env: Environment) -> Associations:
         """States that contribute nothing."""
         contribution = contribution_for(jax.random.fold_in(key, 2), env.spec, agent.network, self.head_width)
-        return Associations(Trained(contribution, self._optimiser(agent).init(contribution)))
+        return Associations(Trained.fresh(contribution, self._optimiser(agent)))
 
     def look(self, agent: ActorCritic, learner: Learner, trajectory: Trajectory) -> Float[Array, "B T"]:
         """The augmented rewards of a batch."""
@@ -105,5 +104,4 @@ def contribution_loss(contribution: Callable, trajectory: Trajectory) -> Float[A
 def _known(contribution: Callable, trajectory: Trajectory) -> Contribution:
     """c, g and b of S_0 … S_{T−1}, the states that actions were taken in."""
     states = jax.tree.map(lambda x: x[:, :-1], trajectory.observations)
-    known: Contribution = jax.vmap(jax.vmap(contribution))(states)
-    return known
+    return jax.vmap(jax.vmap(contribution))(states)

@@ -12,11 +12,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from paircredit.envs.protocol import Environment
-from paircredit.estimators import recency_window, transported_values
+from paircredit.estimators import transported_values
+from paircredit.estimators.transport import recency_window
 from paircredit.methods.loops import InnerLoop, Trained, legal_log_probs, over_steps
 from paircredit.methods.rule import Credit, lambda_credit
-from paircredit.networks import MemorySpec, NetworkSpec, ReconstructiveMemory
-from paircredit.networks.reconstructive_memory import PictureDecoder, RecurrentState, Thought
+from paircredit.networks import MemorySpec, NetworkSpec
+from paircredit.networks.reconstructive_memory import PictureDecoder, ReconstructiveMemory, RecurrentState, Thought
 from paircredit.networks.state_functions import refuse_sharing
 from paircredit.settings import setting
 from paircredit.types import PyTree, Trajectory
@@ -37,8 +38,8 @@ class TVTCarry(NamedTuple):
     reward: Float[Array, ""]
 
 
-class Replay(NamedTuple):
-    """A batch thought through again: the inputs that were told, thoughts, logits and values of all T+1 observations."""
+class Unroll(NamedTuple):
+    """The networks on a batch: their further inputs, thoughts, logits and values of all T+1 observations."""
 
     actions: Int[Array, "B T_plus_1"]
     rewards: Float[Array, "B T_plus_1"]
@@ -84,18 +85,13 @@ class TVT(eqx.Module):
 
     @property
     def episodes(self) -> int:
-        """How many episodes each update learns from."""
         return self.inner.episodes
 
     def init(self, key: Key[Array, ""], env: Environment) -> TVTLearner:
-        """Fresh networks.
-
-        Raises:
-            PaircreditError: the memory is too small for the environment's episodes.
-        """
+        """Fresh networks; their memory must be large enough for the environment's episodes."""
         refuse_sharing(self.network)
         network = ReconstructiveMemory.random(key, env.spec, self.network, self.memory, self.inner.initial_scale)
-        return TVTLearner(self.inner.trained_policy(network))
+        return TVTLearner(Trained.fresh(network, self.inner.policy_optimiser))
 
     def initial_carry(self, learner: TVTLearner) -> TVTCarry:
         """An empty memory; no action yet, which counts as action 0, and no reward."""
@@ -121,59 +117,58 @@ class TVT(eqx.Module):
 
     def loss(self, network: ReconstructiveMemory, trajectory: Trajectory) -> Float[Array, ""]:
         """Policy gradient, value, entropy, reconstruction and read strengths (TVT, published code)."""
-        replay, valid = self.replay(network, trajectory), trajectory.valid
-        credit = self._credit(replay, trajectory)
-        logits, values = clip_gradient(replay.logits, self.clip), clip_gradient(replay.values, self.clip)
+        unroll, valid = self.unroll(network, trajectory), trajectory.valid
+        credit = self._credit(unroll, trajectory)
+        logits, values = clip_gradient(unroll.logits, self.clip), clip_gradient(unroll.values, self.clip)
         acting = policy_loss(
             logits[:, :-1], trajectory, self.inner.prepare(credit.advantages, trajectory), self.inner.entropy_cost
         )
         value_error = value_loss(values[:, :-1], credit.regular_return, valid)
         reconstruction = reconstruction_loss(
             network,
-            replay.thoughts.code[:, :-1],
+            unroll.thoughts.code[:, :-1],
             jax.tree.map(lambda x: x[:, :-1], trajectory.observations),
-            replay.actions[:, :-1],
-            replay.rewards[:, :-1],
+            unroll.actions[:, :-1],
+            unroll.rewards[:, :-1],
             valid,
             self.picture_cost,
         )
-        reading = read_strength_loss(replay.thoughts.read.strengths[:, :-1], self.read_floor, valid)
+        reading = read_strength_loss(unroll.thoughts.read.strengths[:, :-1], self.read_floor, valid)
         return acting + self.value_cost * value_error + reconstruction + self.read_cost * reading
 
     def credit(self, learner: TVTLearner, trajectory: Trajectory) -> Credit:
         """What the actions are credited with: TD errors of rewards with transported value, weighed by (γλ)^(k−t)."""
-        return self._credit(self.replay(learner.policy.parameters, trajectory), trajectory)
+        return self._credit(self.unroll(learner.policy.parameters, trajectory), trajectory)
 
-    def replay(self, network: ReconstructiveMemory, trajectory: Trajectory) -> Replay:
-        """A batch again, as it was acted: with the same parameters the same logits."""
+    def unroll(self, network: ReconstructiveMemory, trajectory: Trajectory) -> Unroll:
+        """The networks on a batch: with the parameters that acted, the logits that they acted by."""
         actions = jnp.where(trajectory.valid, trajectory.actions, 0).astype(jnp.int32)
         rewards = jnp.where(trajectory.valid, trajectory.rewards, 0.0)
         actions, rewards = (jnp.pad(x, ((0, 0), (1, 0))) for x in (actions, rewards))
         thoughts = jax.vmap(network.replay)(trajectory.observations, actions, rewards)
         logits = over_steps(network.action_logits, thoughts)
         values = jax.vmap(jax.vmap(network.state_value))(thoughts.code, logits)
-        return Replay(actions, rewards, thoughts, logits, values)
+        return Unroll(actions, rewards, thoughts, logits, values)
 
-    def bonus(self, replay: Replay, trajectory: Trajectory) -> Float[Array, "B T"]:
+    def bonus(self, unroll: Unroll, trajectory: Trajectory) -> Float[Array, "B T"]:
         """The value that is transported to every step of a batch."""
         window = recency_window(self.inner.discount)
 
         def of_episode(weights: Array, strengths: Array, values: Array, valid: Array) -> Array:
             return transported_values(weights, strengths, values, window, self.threshold, self.alpha, valid)
 
-        read = replay.thoughts.read
+        read = unroll.thoughts.read
         return jax.vmap(of_episode)(
-            read.weights[:, :-1], read.strengths[:, :-1], replay.values[:, :-1], trajectory.valid
+            read.weights[:, :-1], read.strengths[:, :-1], unroll.values[:, :-1], trajectory.valid
         )
 
-    def _credit(self, replay: Replay, trajectory: Trajectory) -> Credit:
+    def _credit(self, unroll: Unroll, trajectory: Trajectory) -> Credit:
         """Of rewards with transported value; no gradient goes in."""
-        replay = jax.lax.stop_gradient(replay)
-        rewards = jnp.where(trajectory.valid, trajectory.rewards, 0.0) + self.bonus(replay, trajectory)
-        credit: Credit = jax.vmap(partial(lambda_credit, lambda_=self.lambda_))(
-            dataclasses.replace(trajectory, rewards=rewards), replay.values, self.inner.discounts(trajectory)
+        unroll = jax.lax.stop_gradient(unroll)
+        rewards = jnp.where(trajectory.valid, trajectory.rewards, 0.0) + self.bonus(unroll, trajectory)
+        return jax.vmap(partial(lambda_credit, lambda_=self.lambda_))(
+            dataclasses.replace(trajectory, rewards=rewards), unroll.values, self.inner.discounts(trajectory)
         )
-        return credit
 
 
 @jax.custom_vjp
@@ -227,26 +222,17 @@ def reconstruction_loss(
     valid: Bool[Array, "B T"],
     picture_cost: float,
 ) -> Float[Array, ""]:
-    """Σ_t of what the codes say wrongly about the inputs of their steps.
+    """Σ_t of what the codes z say wrongly about the inputs of their steps.
 
     Cross-entropy of the picture (its mean over all numbers, times `picture_cost`) or of the numbered state (times 1),
-    cross-entropy of the action before, half the squared error of the reward before.
-
-    Args:
-        network: has the decoders.
-        codes: z of every step.
-        observations: what was seen.
-        actions: those before each step.
-        rewards: those before each step.
-        valid: padding mask.
-        picture_cost: weight of a picture.
+    cross-entropy of the action before the step, half the squared error of the reward before it.
     """
     cost = picture_cost if isinstance(network.observation_decoder, PictureDecoder) else 1.0
-    seen = jax.vmap(jax.vmap(network.observation_decoder.error))(codes, observations)
-    of_actions = jax.nn.log_softmax(network.action_decoder(codes))
-    done = -jnp.take_along_axis(of_actions, actions[..., None], axis=-1)[..., 0]
-    paid = 0.5 * jnp.square(network.reward_decoder(codes)[..., 0] - rewards)
-    return sum_of_episode(cost * seen + done + paid, valid)
+    of_picture = jax.vmap(jax.vmap(network.observation_decoder.error))(codes, observations)
+    log_probs = jax.nn.log_softmax(network.action_decoder(codes))
+    of_action = -jnp.take_along_axis(log_probs, actions[..., None], axis=-1)[..., 0]
+    of_reward = 0.5 * jnp.square(network.reward_decoder(codes)[..., 0] - rewards)
+    return sum_of_episode(cost * of_picture + of_action + of_reward, valid)
 
 
 def read_strength_loss(strengths: Float[Array, "B T H"], floor: float, valid: Bool[Array, "B T"]) -> Float[Array, ""]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import equinox as eqx
 import jax
@@ -44,17 +44,13 @@ class AdditiveCell(eqx.Module):
 
     @classmethod
     def random(cls, key: Key[Array, ""], inputs: int, cells: int, start: CellStart = "closed") -> AdditiveCell:
-        """A cell at its start.
+        """A cell of width `cells` at its start; biases vary by 1.
 
-        Args:
-            key: draws the weights.
-            inputs: the number of features of a step.
-            cells: the width of the memory.
-            start: `closed`: weights of deviation 0.1 and gates that let one part in 20 in (RUDDER's demonstration);
-                `xavier`: weights of Xavier's deviation and gates half open (RUDDER's tutorial). Biases vary by 1.
+        `closed`: weights of deviation 0.1 and gates that let one part in 20 in (RUDDER's demonstration). `xavier`:
+        weights of Xavier's deviation and gates half open (RUDDER's tutorial).
         """
-        if start not in ("closed", "xavier"):
-            raise unknown_name("start of the cell", start, ("closed", "xavier"))
+        if start not in get_args(CellStart):
+            raise unknown_name("start of the cell", start, get_args(CellStart))
         keys = jax.random.split(key, 4)
 
         def layer(weight: Array, bias: Array, rows: int, centre: float) -> Dense:
@@ -72,13 +68,7 @@ class AdditiveCell(eqx.Module):
     def __call__(
         self, steps: Float[Array, "T D"], valid: Bool[Array, " T"], memory: Float[Array, " C"]
     ) -> Float[Array, "T C"]:
-        """The memory after every step; padding adds nothing.
-
-        Args:
-            steps: features of the steps.
-            valid: the steps that belong to the episode.
-            memory: the memory before the first step.
-        """
+        """The memory after every step, given that before the first; padding adds nothing."""
         return additive_scan(self._candidates(steps, valid), self.gate.weight, self.gate.bias, memory)
 
     def stream(
@@ -109,18 +99,13 @@ def additive_scan(
     start: Float[Array, " C"],
     backend: ScanBackend = "auto",
 ) -> Float[Array, "T C"]:
-    """c_t = c_{t−1} + sigmoid(c_{t−1} R + b) · z_t for every step t.
+    """c_t = c_{t−1} + sigmoid(c_{t−1} R + b) · z_t for every step t: candidates z, weight R, bias b, start c_{−1}.
 
     The derivative is written by hand: one small product per step goes back through time, and the gradients of R and b
     are taken of all steps at once, which automatic differentiation would do step by step.
 
-    Args:
-        candidates: z, one row per step.
-        weight: R.
-        bias: b.
-        start: c before the first step.
-        backend: `loop`, a compiled loop of small operations; `kernel`, all steps in one GPU kernel; `auto`, the kernel
-            where it can run, which is three times as fast as the loop (tools/benchmarks/additive_scan.py).
+    Back ends: `loop`, a compiled loop of small operations; `kernel`, all steps in one GPU kernel; `auto`, the kernel
+    where it can run, which is three times as fast as the loop (tools/benchmarks/additive_scan.py).
     """
     return _scan(_choose(candidates) if backend == "auto" else backend, candidates, weight, bias, start)
 
@@ -134,7 +119,7 @@ def _choose(candidates: Array) -> ScanBackend:
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _scan(backend: ScanBackend, candidates: Array, weight: Array, bias: Array, start: Array) -> Array:
     if backend != "loop":
-        return kernel_forward(candidates, weight, bias, start, interpret=backend == "interpreted kernel")
+        return _call(_forward_kernel, backend, candidates, weight, bias, start)
 
     def step(memory: Array, candidate: Array) -> tuple[Array, Array]:
         memory = memory + jax.nn.sigmoid(memory @ weight + bias) * candidate
@@ -164,7 +149,7 @@ def _backward(backend: ScanBackend, kept: tuple[Array, ...], received: Array) ->
 def _totals(backend: ScanBackend, received: Array, slopes: Array, weight: Array) -> Array:
     """The derivative with respect to every memory, through all that follows it."""
     if backend != "loop":
-        return kernel_backward(received, slopes, weight, interpret=backend == "interpreted kernel")
+        return _call(_backward_kernel, backend, received, slopes, weight)
 
     def step(later: Array, here: tuple[Array, Array]) -> tuple[Array, Array]:
         own, slope = here
@@ -182,31 +167,6 @@ def unroll() -> int:
 _scan.defvjp(_forward, _backward)
 
 
-def kernel_forward(
-    candidates: Float[Array, "T C"],
-    weight: Float[Array, "C C"],
-    bias: Float[Array, " C"],
-    start: Float[Array, " C"],
-    interpret: bool = False,
-) -> Float[Array, "T C"]:
-    """The memory after every step, computed by one GPU kernel."""
-    return _call(partial(_forward_kernel, candidates.shape[0]), candidates, interpret, candidates, weight, bias, start)
-
-
-def kernel_backward(
-    received: Float[Array, "T C"], slopes: Float[Array, "T C"], weight: Float[Array, "C C"], interpret: bool = False
-) -> Float[Array, "T C"]:
-    """The derivative with respect to every memory, through all that follows it, computed by one GPU kernel.
-
-    Args:
-        received: the derivative that each memory receives directly.
-        slopes: the derivative of each step's addition with respect to the argument of its gate.
-        weight: R.
-        interpret: run the kernel on a CPU.
-    """
-    return _call(partial(_backward_kernel, slopes.shape[0]), slopes, interpret, received, slopes, weight)
-
-
 def _forward_kernel(steps: int, candidates: Any, weight: Any, bias: Any, start: Any, memories: Any) -> None:
     matrix, offset = weight[...], bias[...]
 
@@ -220,6 +180,7 @@ def _forward_kernel(steps: int, candidates: Any, weight: Any, bias: Any, start: 
 
 
 def _backward_kernel(steps: int, received: Any, slopes: Any, weight: Any, totals: Any) -> None:
+    """From the derivative that each memory receives directly, and that of its addition by the argument of its gate."""
     matrix = weight[...]
 
     def step(number: Array, later: Array) -> Array:
@@ -231,13 +192,22 @@ def _backward_kernel(steps: int, received: Any, slopes: Any, weight: Any, totals
     jax.lax.fori_loop(0, steps, step, jnp.zeros((matrix.shape[0],), dtype=matrix.dtype))
 
 
-def _call(kernel: Any, like: Array, interpret: bool, *inputs: Array) -> Array:
-    with warnings.catch_warnings():  # JAX prefers its newer GPU back end, which has no such loops
+def _call(kernel: Any, backend: ScanBackend, steps: Array, *others: Array) -> Array:
+    """A kernel whose first input has a row per step, as has its output."""
+    output = jax.ShapeDtypeStruct(steps.shape, steps.dtype)
+    return triton_call(partial(kernel, len(steps)), output, backend != "kernel", WARPS, 1, steps, *others)
+
+
+def triton_call(
+    kernel: Any, outputs: Any, interpret: bool, warps: int, stages: int, *inputs: Array, grid: int | None = None
+) -> Any:
+    """What a kernel makes of arrays, which each of its programs sees whole; on a GPU or, interpreted, on a CPU."""
+    with warnings.catch_warnings():  # JAX prefers its newer GPU back end, which does not run such loops well
         warnings.filterwarnings("ignore", message=".*Pallas Triton.*", category=DeprecationWarning)
-        result: Array = pl.pallas_call(
+        return pl.pallas_call(
             kernel,
-            out_shape=jax.ShapeDtypeStruct(like.shape, like.dtype),
+            outputs,
+            grid=() if grid is None else (grid,),
             interpret=interpret,
-            compiler_params=plgpu.CompilerParams(num_warps=WARPS, num_stages=1),
+            compiler_params=plgpu.CompilerParams(num_warps=warps, num_stages=stages),
         )(*inputs)
-    return result

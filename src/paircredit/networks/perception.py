@@ -7,7 +7,8 @@ stays the same from step to step before a loop over steps.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,27 +16,23 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from paircredit.envs.protocol import Discrete, Pixels, Vector
-from paircredit.networks.layers import Conv3x3, Dense, RowMatrix, fan_in_normal
-from paircredit.networks.spec import NetworkSpec, Precision, dtype_between_layers
+from paircredit.networks.layers import (
+    Conv3x3,
+    Dense,
+    NetworkSpec,
+    Precision,
+    RowMatrix,
+    dtype_between_layers,
+    fan_in_normal,
+)
 from paircredit.types import PixelObservation, PyTree
 
 LAYERS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 """Filters, size and stride of the convolutions for large pictures."""
 SMALLEST = 36
 """Pixels that a picture needs each way, so that the last of these convolutions has something left to see."""
-
-
-@runtime_checkable
-class PerceptionModule(Protocol):
-    """A module that makes features of what an environment shows."""
-
-    def __call__(self, observation: PyTree) -> Float[Array, " D"]:
-        """The features of one observation."""
-        ...
-
-    def of_change(self, observation: PyTree, before: PyTree) -> Float[Array, " D"]:
-        """The features of what changed between two observations."""
-        ...
+PerceptionModule = Callable[[PyTree], Float[Array, " D"]]
+"""A module that makes features of one observation."""
 
 
 def perception_of(key: Key[Array, ""], shown: Discrete | Pixels | Vector, network: NetworkSpec) -> PerceptionModule:
@@ -47,24 +44,6 @@ def perception_of(key: Key[Array, ""], shown: Discrete | Pixels | Vector, networ
     if isinstance(shown, Vector):
         return VectorPerception.random(key, shown, network)
     return StateEmbedding.random(key, shown.size, network)
-
-
-@runtime_checkable
-class Preparable(Protocol):
-    """A module that can compute in advance what does not change while it is applied in a loop."""
-
-    def prepared(self) -> Any:
-        """The same function in the form that is fast in a loop."""
-        ...
-
-
-def prepare(tree: Any) -> Any:
-    """The same functions, with every `Preparable` module in its prepared form."""
-
-    def prepared(node: Any) -> Any:
-        return node.prepared() if isinstance(node, Preparable) else node
-
-    return jax.tree.map(prepared, tree, is_leaf=lambda node: isinstance(node, Preparable))
 
 
 class Perception(eqx.Module):
@@ -105,34 +84,27 @@ class Perception(eqx.Module):
         if not isinstance(self.first, Conv3x3) or not isinstance(self.second, Conv3x3):
             return self
         dtype = self._dtype()
-        return Perception(
-            self.first.as_matrix(dtype),
-            self.second.as_matrix(dtype),
-            self.picture.astype(dtype),
-            self.joined.astype(dtype),
-            self.flags,
-            self.last.astype(dtype),
-            self.precision,
-        )
+        first, second = self.first.as_matrix(dtype), self.second.as_matrix(dtype)
+        picture, joined, last = jax.tree.map(lambda x: x.astype(dtype), (self.picture, self.joined, self.last))
+        return Perception(first, second, picture, joined, self.flags, last, self.precision)
 
     def __call__(self, observation: PixelObservation) -> Float[Array, " D"]:
         dtype = self._dtype()
-        return self._features(observation.pixels.astype(dtype), observation.flags.astype(dtype))
-
-    def of_change(self, observation: PixelObservation, before: PixelObservation) -> Float[Array, " D"]:
-        """The features of what changed between two observations: pixels and flags as differences, in −1 … 1."""
-        dtype = self._dtype()  # differences of bytes are exact even in bfloat16
-        pixels = observation.pixels.astype(dtype) - before.pixels.astype(dtype)
-        return self._features(pixels, observation.flags.astype(dtype) - before.flags.astype(dtype))
-
-    def _features(self, pixels: Float[Array, "H W C"], flags: Float[Array, " F"]) -> Float[Array, " D"]:
-        """The features of a picture whose pixels are on the scale of bytes."""
-        dtype = pixels.dtype
+        pixels = observation.pixels.astype(dtype)
         x = pixels.reshape(pixels.shape[0], -1) * jnp.asarray(1 / 255, dtype=dtype)
         x = jax.nn.relu(self.second(jax.nn.relu(self.first(x))))
         x = jax.nn.relu(self.picture(x.reshape(-1)))
-        x = jax.nn.relu(self.joined(x) + (flags @ self.flags.astype(dtype)))
+        x = jax.nn.relu(self.joined(x) + (observation.flags.astype(dtype) @ self.flags.astype(dtype)))
         return jax.nn.relu(self.last(x)).astype(self.flags.dtype)
+
+
+def prepare(tree: Any) -> Any:
+    """The same functions, with the matrices of every `Perception` written out, before they are used in a loop."""
+
+    def found(node: Any) -> bool:
+        return isinstance(node, Perception)
+
+    return jax.tree.map(lambda node: node.prepared() if found(node) else node, tree, is_leaf=found)
 
 
 class StridedConvolution(eqx.Module):
@@ -188,19 +160,8 @@ class NaturePerception(eqx.Module):
         )
 
     def __call__(self, observation: PixelObservation) -> Float[Array, " D"]:
-        return self._features(observation.pixels.astype(self._dtype()))
-
-    def of_change(self, observation: PixelObservation, before: PixelObservation) -> Float[Array, " D"]:
-        """The features of what changed between two observations: pixels as differences, in −1 … 1."""
-        dtype = self._dtype()  # differences of bytes are exact even in bfloat16
-        return self._features(observation.pixels.astype(dtype) - before.pixels.astype(dtype))
-
-    def _dtype(self) -> jnp.dtype:
-        return dtype_between_layers(self.precision, self.dense.weight.dtype)
-
-    def _features(self, pixels: Float[Array, "H W C"]) -> Float[Array, " D"]:
-        """The features of a picture whose pixels are on the scale of bytes."""
-        x = pixels * jnp.asarray(1 / 255, dtype=pixels.dtype)
+        dtype = dtype_between_layers(self.precision, self.dense.weight.dtype)
+        x = observation.pixels.astype(dtype) * jnp.asarray(1 / 255, dtype=dtype)
         for convolution in self.convolutions:
             x = jax.nn.relu(convolution(x))
         return jax.nn.relu(self.dense(x.reshape(-1))).astype(self.dense.weight.dtype)
@@ -237,10 +198,6 @@ class VectorPerception(eqx.Module):
     def __call__(self, observation: Float[Array, " size"]) -> Float[Array, " D"]:
         return jax.nn.relu(self.last(jax.nn.relu(self.first(observation))))
 
-    def of_change(self, observation: Float[Array, " size"], before: Float[Array, " size"]) -> Float[Array, " D"]:
-        """The features of what changed between two observations."""
-        return self(observation - before)
-
 
 class StateEmbedding(eqx.Module):
     """A row of numbers per state and one dense layer, for methods that need features of numbered states."""
@@ -258,6 +215,12 @@ class StateEmbedding(eqx.Module):
     def __call__(self, observation: Int[Array, ""]) -> Float[Array, " D"]:
         return jax.nn.relu(self.last(self.table[observation]))
 
-    def of_change(self, observation: Int[Array, ""], before: Int[Array, ""]) -> Float[Array, " D"]:
-        """The features of a change of state: those of the difference of two one-hot vectors."""
-        return jax.nn.relu(self.last(self.table[observation] - self.table[before]))
+
+def of_change(perception: PerceptionModule, observation: PyTree, before: PyTree) -> Float[Array, " D"]:
+    """The features of what changed between two observations: of the difference of all numbers that they hold.
+
+    Of pictures those are differences of bytes, exact even in bfloat16; of numbered states, of two one-hot vectors.
+    """
+    if isinstance(perception, StateEmbedding):
+        return jax.nn.relu(perception.last(perception.table[observation] - perception.table[before]))
+    return perception(jax.tree.map(lambda now, then: now.astype(float) - then.astype(float), observation, before))

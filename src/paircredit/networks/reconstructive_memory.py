@@ -24,9 +24,8 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from paircredit.envs.protocol import EnvSpec, Pixels, Vector
 from paircredit.errors import PaircreditError
-from paircredit.networks.layers import LSTM, CellState, Conv3x3, Dense
+from paircredit.networks.layers import LSTM, CellState, Conv3x3, Dense, NetworkSpec
 from paircredit.networks.perception import PerceptionModule, perception_of
-from paircredit.networks.spec import NetworkSpec
 from paircredit.settings import check_all, setting
 from paircredit.types import PixelObservation, PyTree
 
@@ -47,11 +46,7 @@ class MemorySpec:
     hidden: int = setting(200, "Hidden units of policy and value", at_least=1)
 
     def check(self, horizon: int) -> None:
-        """Refuse sizes that cannot work, and episodes that do not fit.
-
-        Raises:
-            PaircreditError: something is below 1, or a memory is too small.
-        """
+        """Refuse sizes that cannot work, and episodes that do not fit."""
         check_all(self, "memory")
         if self.top_reads > self.rows:
             raise PaircreditError(
@@ -109,7 +104,6 @@ class Reader(eqx.Module):
         return cls(Dense.random(key, inputs, spec.heads * (spec.width + 1)), spec.heads, spec.top_reads)
 
     def __call__(self, controls: Float[Array, " controls"], memory: Memory) -> Read:
-
         keys, strengths = jnp.split(self.questions(controls), [self.heads * memory.rows.shape[1]])
         keys, strengths = keys.reshape(self.heads, -1), jax.nn.softplus(strengths)
         similarity = (keys @ memory.rows.T) * memory.scales * inverse_norm(keys)[:, None]
@@ -177,17 +171,9 @@ class VectorDecoder(eqx.Module):
 
     numbers: Dense
 
-    @classmethod
-    def random(cls, key: Key[Array, ""], width: int, size: int) -> VectorDecoder:
-        return cls(Dense.random(key, width, size))
-
-    def __call__(self, code: Float[Array, " W"]) -> Float[Array, " size"]:
-
-        return self.numbers(code)
-
     def error(self, code: Float[Array, " W"], observation: Float[Array, " size"]) -> Float[Array, ""]:
         """Half the squared distance."""
-        return 0.5 * jnp.sum(jnp.square(self(code) - observation))
+        return 0.5 * jnp.sum(jnp.square(self.numbers(code) - observation))
 
 
 class StateDecoder(eqx.Module):
@@ -195,17 +181,9 @@ class StateDecoder(eqx.Module):
 
     logits: Dense
 
-    @classmethod
-    def random(cls, key: Key[Array, ""], width: int, num_states: int) -> StateDecoder:
-        return cls(Dense.random(key, width, num_states))
-
-    def __call__(self, code: Float[Array, " W"]) -> Float[Array, " S"]:
-
-        return self.logits(code)
-
     def error(self, code: Float[Array, " W"], observation: Int[Array, ""]) -> Float[Array, ""]:
         """Cross-entropy of the state."""
-        return -jax.nn.log_softmax(self(code))[observation]
+        return -jax.nn.log_softmax(self.logits(code))[observation]
 
 
 class RecurrentState(NamedTuple):
@@ -238,7 +216,6 @@ class TanhMLP(eqx.Module):
         return cls(Dense.random(below, inputs, hidden), Dense.random(top, hidden, outputs, scale))
 
     def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
-
         return self.out(jnp.tanh(self.hidden(x)))
 
 
@@ -269,17 +246,9 @@ class ReconstructiveMemory(eqx.Module):
     def random(
         cls, key: Key[Array, ""], env: EnvSpec, network: NetworkSpec, memory: MemorySpec, scale: float = 1.0
     ) -> ReconstructiveMemory:
-        """Fan-in normal weights, biases of 0.
+        """Fan-in normal weights, those of the policy's last layer times `scale`; biases of 0.
 
-        Args:
-            key: draws the weights.
-            env: the shape of the environment.
-            network: sizes of the perception module and the picture decoder.
-            memory: sizes of everything else.
-            scale: factor on the weights of the policy's last layer.
-
-        Raises:
-            PaircreditError: the memory is too small for the environment's episodes.
+        `network` has the sizes of the perception module and the picture decoder, `memory` all others.
         """
         memory.check(env.horizon)
         keys = jax.random.split(key, 11)
@@ -290,9 +259,9 @@ class ReconstructiveMemory(eqx.Module):
         if isinstance(env.observation, Pixels):
             decoder = PictureDecoder.random(keys[8], width, env.observation, network)
         elif isinstance(env.observation, Vector):
-            decoder = VectorDecoder.random(keys[8], width, env.observation.size)
+            decoder = VectorDecoder(Dense.random(keys[8], width, env.observation.size))
         else:
-            decoder = StateDecoder.random(keys[8], width, env.observation.size)
+            decoder = StateDecoder(Dense.random(keys[8], width, env.observation.size))
         return cls(
             perception=perception_of(keys[0], env.observation, network),
             seen=joined.weight[:features],
@@ -339,22 +308,14 @@ class ReconstructiveMemory(eqx.Module):
         return following, Thought(code, controls, read)
 
     def replay(self, observations: PyTree, actions: Int[Array, " T"], rewards: Float[Array, " T"]) -> Thought:
-        """The recurrent part over a whole episode.
-
-        Args:
-            observations: the observation at every step.
-            actions: the action before every step; the first is 0.
-            rewards: the reward before every step; the first is 0.
-        """
+        """The recurrent part over a whole episode, given action and reward *before* every step; the first are 0."""
         sensed = jax.vmap(self.sense)(observations, actions, rewards)
 
         def step(state: RecurrentState, inputs: tuple[Array, Array]) -> tuple[RecurrentState, Thought]:
             time, seen = inputs
             return self.recall(seen, state, time)
 
-        _, thoughts = jax.lax.scan(step, self.initial_state(), (jnp.arange(actions.shape[0]), sensed))
-        result: Thought = thoughts
-        return result
+        return jax.lax.scan(step, self.initial_state(), (jnp.arange(actions.shape[0]), sensed))[1]
 
     def action_logits(self, thought: Thought) -> Float[Array, " A"]:
         """Logits of the actions, from code, controller and read."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal, NamedTuple
+from functools import partial
+from typing import Literal, NamedTuple, get_args
 
 import equinox as eqx
 import jax
@@ -13,9 +14,8 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from paircredit.envs.protocol import EnvSpec, Pixels
 from paircredit.errors import unknown_name
 from paircredit.networks.additive_cell import AdditiveCell, CellStart
-from paircredit.networks.layers import Dense
-from paircredit.networks.perception import PerceptionModule, perception_of
-from paircredit.networks.spec import NetworkSpec
+from paircredit.networks.layers import Dense, NetworkSpec
+from paircredit.networks.perception import PerceptionModule, of_change, perception_of
 from paircredit.types import PixelObservation, PyTree
 
 FirstChange = Literal["zero", "whole"]
@@ -69,23 +69,16 @@ class ReturnPredictor(eqx.Module):
         inputs: Inputs = "both",
         one_module: bool = False,
     ) -> ReturnPredictor:
-        """A predictor at its start.
+        """A predictor at its start, for the episodes of an environment.
 
-        Args:
-            key: draws the weights.
-            spec: the environment whose episodes it reads.
-            network: sizes of the perception modules.
-            width: units of the dense layer below the cell.
-            cells: width of the cell.
-            start: the initial state of the cell, see `AdditiveCell.random`.
-            first_change: the change at the first step: `zero`, or the `whole` frame.
-            inputs: frame and change of frame, or the `change` alone; the action joins either.
-            one_module: whether frame and change share one perception module.
+        Its dense layer has `width` units, its cell, which starts as `AdditiveCell.random` says, `cells`. The change at
+        the first step is `zero` or the `whole` frame. It sees frame and change of frame, with a perception module each
+        or one for both, or the `change` alone; the action joins either.
         """
-        if first_change not in ("zero", "whole"):
-            raise unknown_name("first change", first_change, ("zero", "whole"))
-        if inputs not in ("both", "change"):
-            raise unknown_name("kind of inputs", inputs, ("both", "change"))
+        if first_change not in get_args(FirstChange):
+            raise unknown_name("first change", first_change, get_args(FirstChange))
+        if inputs not in get_args(Inputs):
+            raise unknown_name("kind of inputs", inputs, get_args(Inputs))
         seen, channels = spec.observation, None
         if isinstance(seen, Pixels) and seen.stacked > 1:
             spec, channels = dataclasses.replace(spec, observation=seen.frame), seen.frame.channels
@@ -118,7 +111,7 @@ class ReturnPredictor(eqx.Module):
         """The features that the cell gets for every step of one episode."""
         observations = self.seen(observations)
         before = jax.tree.map(lambda x: jnp.concatenate([x[:1], x[:-1]]), observations)
-        changes = jax.vmap(self.change.of_change)(observations, before)
+        changes = jax.vmap(partial(of_change, self.change))(observations, before)
         if self.first_change == "whole":
             changes = changes.at[0].set(self.change(jax.tree.map(lambda x: x[0], observations)))
         return self._joined(observations, changes, actions)
@@ -140,16 +133,10 @@ class ReturnPredictor(eqx.Module):
         before: PyTree,
         memory: Float[Array, " C"],
     ) -> Reading:
-        """The predictions for a segment of a stream, in which sequences end and others start.
+        """The predictions for S_0 … S_{T−1} and A_0 … A_{T−1} of a stream, in which sequences end and others start.
 
-        Args:
-            observations: S_0 … S_{T−1} of the segment.
-            actions: A_0 … A_{T−1}.
-            valid: the steps that belong to a sequence.
-            starts: the steps that are the first of a sequence.
-            before: the `seen` part of the last observation before the segment; not used where the first step starts a
-                sequence.
-            memory: the memory after that observation.
+        `before` is the `seen` part of the last observation before the segment, not used where the first step starts a
+        sequence, and `memory` the memory after that observation.
         """
         observations = self.seen(observations)
 
@@ -157,7 +144,7 @@ class ReturnPredictor(eqx.Module):
             first = starts.reshape(starts.shape + (1,) * (x.ndim - 1))
             return jnp.where(first, x, jnp.concatenate([last[None], x[:-1]]))
 
-        changes = jax.vmap(self.change.of_change)(observations, jax.tree.map(previous, before, observations))
+        changes = jax.vmap(partial(of_change, self.change))(observations, jax.tree.map(previous, before, observations))
         if self.first_change == "whole":
             changes = jnp.where(starts[:, None], jax.vmap(self.change)(observations), changes)
         memories = self.cell.stream(self._joined(observations, changes, actions), valid, starts, memory)
@@ -166,14 +153,10 @@ class ReturnPredictor(eqx.Module):
     def __call__(
         self, observations: PyTree, actions: Int[Array, " T"], valid: Bool[Array, " T"], chunk: int | None = None
     ) -> Float[Array, " T"]:
-        """The predictions g_t of one episode; after its end the last one is repeated.
+        """The predictions g_t for S_0 … S_{T−1} and A_0 … A_{T−1} of one episode; after its end the last is repeated.
 
-        Args:
-            observations: S_0 … S_{T−1}.
-            actions: A_0 … A_{T−1}.
-            valid: the steps that belong to the episode.
-            chunk: for long episodes, truncated backpropagation: the memory passes from one chunk of this many steps to
-                the next, the gradient does not. None: the gradient passes everywhere.
+        With a `chunk`, for long episodes, backpropagation is truncated: the memory passes from one chunk of this many
+        steps to the next, the gradient does not.
         """
         steps = self.steps(observations, actions)
         empty = self.empty_memory()

@@ -18,9 +18,8 @@ from jaxtyping import Array, Float, Int, Key
 
 from paircredit.envs.protocol import Discrete, EnvSpec, Pixels, Vector
 from paircredit.errors import PaircreditError
-from paircredit.networks.layers import Dense
+from paircredit.networks.layers import Dense, NetworkSpec
 from paircredit.networks.perception import PerceptionModule, perception_of
-from paircredit.networks.spec import NetworkSpec
 from paircredit.types import PyTree
 
 CONTRIBUTION_SCALE = 0.01
@@ -32,22 +31,15 @@ class ValueFunction(Protocol):
 
     def __call__(self, observation: PyTree) -> Float[Array, ""]:
         """The value of one observation."""
-        ...
 
     def features(self, observation: PyTree) -> Float[Array, " D"] | None:
         """The input of the last layer; None for a table, which has no layers."""
-        ...
 
 
 class PolicyTable(eqx.Module):
     """One row of logits per state."""
 
     logits: Float[Array, "S A"]
-
-    @classmethod
-    def random(cls, key: Key[Array, ""], num_states: int, num_actions: int, scale: float) -> PolicyTable:
-        """Normal logits around 0 with deviation `scale`: a nearly uniform policy."""
-        return cls(scale * jax.random.normal(key, (num_states, num_actions), dtype=float))
 
     def __call__(self, observation: Int[Array, ""]) -> Float[Array, " A"]:
         return self.logits[observation]
@@ -72,7 +64,6 @@ class ValueTable(eqx.Module):
         return self.values[observation]
 
     def features(self, observation: Int[Array, ""]) -> None:
-        """A table has none."""
         del observation
 
 
@@ -82,12 +73,7 @@ class ValueNetwork(eqx.Module):
     perception: PerceptionModule
     head: Dense
 
-    @classmethod
-    def random(cls, key: Key[Array, ""], shown: Pixels | Vector, network: NetworkSpec) -> ValueNetwork:
-        return cls(*_perception_and_head(key, shown, network, 1))
-
     def features(self, observation: PyTree) -> Float[Array, " D"]:
-        """The input of the last layer."""
         return self.perception(observation)
 
     def __call__(self, observation: PyTree) -> Float[Array, ""]:
@@ -106,7 +92,6 @@ class SharedNetwork(eqx.Module):
 
     @property
     def critic(self) -> ValueNetwork:
-        """The value function."""
         return ValueNetwork(self.perception, self.value_head)
 
 
@@ -213,10 +198,10 @@ def refuse_sharing(network: NetworkSpec) -> None:
 
 
 def policy_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale: float) -> PolicyTable | PolicyNetwork:
-    """A policy close to uniform: a table of logits of deviation `scale`, or a network whose last layer is so scaled."""
+    """A nearly uniform policy: normal logits of deviation `scale`, or a network whose last layer is so scaled."""
     refuse_sharing(network)
     if isinstance(spec.observation, Discrete):
-        return PolicyTable.random(key, spec.observation.size, spec.num_actions, scale)
+        return PolicyTable(scale * jax.random.normal(key, (spec.observation.size, spec.num_actions), dtype=float))
     return PolicyNetwork(*_perception_and_head(key, spec.observation, network, spec.num_actions, scale))
 
 
@@ -224,7 +209,7 @@ def value_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec) -> Value
     """A value function at its start: a table of zeros, or a network."""
     if isinstance(spec.observation, Discrete):
         return ValueTable(jnp.zeros((spec.observation.size,), dtype=float))
-    return ValueNetwork.random(key, spec.observation, network)
+    return ValueNetwork(*_perception_and_head(key, spec.observation, network, 1))
 
 
 def policy_and_value_for(
@@ -241,15 +226,10 @@ def policy_and_value_for(
 def lambda_for(
     key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, start: float, scale: float
 ) -> LambdaTable | LambdaNetwork:
-    """A λ(s) that is nearly constant: a table, or a network where tables do not fit.
+    """A λ(s) that is nearly `start` everywhere: a table, or a network where tables do not fit.
 
-    Args:
-        key: draws the initial parameters.
-        spec: the environment that λ is for.
-        network: sizes of the network.
-        start: the λ that all states start near.
-        scale: the logits of a table start uniform in ± this; the last layer of a network is so scaled. At 0 every
-            state starts at `start` exactly.
+    The logits of a table start uniform in ± `scale`; the last layer of a network is so scaled. At 0 every state starts
+    at `start` exactly.
     """
     middle = jnp.log(jnp.asarray(start, dtype=float)) - jnp.log1p(-jnp.asarray(start, dtype=float))
     if isinstance(spec.observation, Discrete):
@@ -262,14 +242,7 @@ def lambda_for(
 def contribution_for(
     key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, width: int
 ) -> ContributionTable | ContributionNetwork:
-    """Contributions of 0 or nearly so: tables, or networks where these do not fit.
-
-    Args:
-        key: draws the initial parameters.
-        spec: the environment whose states contribute.
-        network: sizes of the perception module.
-        width: units in each layer of a head.
-    """
+    """Contributions of 0 or nearly so: tables, or networks with heads of this width where tables do not fit."""
     if isinstance(spec.observation, Discrete):
         return ContributionTable(*(jnp.zeros((spec.observation.size,), dtype=float) for _ in range(3)))
     keys = jax.random.split(key, 4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,9 +12,8 @@ import numpy as np
 
 from paircredit.errors import PaircreditError
 from paircredit.results.charts import to_png, to_svg
-from paircredit.results.exhibits import Verdict
-from paircredit.results.tables import Column, Table
-from paircredit.runs.folder import make_folder, write_file
+from paircredit.results.exhibits import Table, Verdict, plain_table
+from paircredit.runs.files import exists_already, make_folder, write_file
 from paircredit.runs.read import Run
 from paircredit.studies import STUDIES
 
@@ -21,33 +21,19 @@ from paircredit.studies import STUDIES
 def save_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
     """Draw every figure that can be drawn into a new folder, as SVG and PNG, with CSV tables beside them.
 
-    Args:
-        runs: what to draw from.
-        folder: where to; it must not exist.
-
-    Returns:
-        The files that were written.
-
     Raises:
         PaircreditError: the folder exists, a run is damaged, or there is no figure for any of the runs.
     """
-    make_folder(folder)
-    paths = []
-    try:
-        for name, content in figure_files(runs):
-            write_file(folder / name, content)
-            paths.append(folder / name)
-        if not paths:
-            raise PaircreditError(
-                "There is no figure of any of these runs: they are too short, no game has ended in them, or they are "
-                "of neither `paircredit train` nor `paircredit reproduce`."
-            )
-    except PaircreditError:
-        for path in paths:
-            path.unlink()
-        folder.rmdir()
-        raise
-    return paths
+    if os.path.lexists(folder):
+        raise exists_already(folder)
+    contents = dict(figure_files(runs))
+    if not contents:
+        raise PaircreditError(
+            "There is no figure of any of these runs: they are too short, no game has ended in them, or they are "
+            "of neither `paircredit train` nor `paircredit reproduce`."
+        )
+    make_folder(folder, contents)
+    return [folder / name for name in contents]
 
 
 def figure_files(runs: Sequence[Run]) -> Iterator[tuple[str, bytes]]:
@@ -65,22 +51,10 @@ def figure_files(runs: Sequence[Run]) -> Iterator[tuple[str, bytes]]:
 
 
 def write_digest(runs: Sequence[Run], verdicts: Sequence[Verdict], folder: Path) -> list[Path]:
-    """Write verdicts, provenance, tables, curves, weights and figures into a new folder.
-
-    Args:
-        runs: what to digest.
-        verdicts: on the claims, by these runs.
-        folder: must not exist.
-
-    Returns:
-        The files that were written.
-    """
+    """Write verdicts, provenance, tables, curves, weights and figures into a folder that must not exist."""
     names = ("id", "status", "measured", "statement", "where")
-    judged = Table(
-        tuple(Column(name, name) for name in names),
-        tuple(tuple(getattr(own, name) for name in names) for own in verdicts),
-    )
-    tables: dict[str, Table | None] = {"verdicts.csv": judged}
+    judged = [(own.id, own.status, own.measured, own.statement, own.where) for own in verdicts]
+    tables: dict[str, Table | None] = {"verdicts.csv": plain_table(names, judged)}
     contents = {"provenance.json": json.dumps([_origin(run) for run in runs], indent=1).encode() + b"\n"}
     weights: dict[str, np.ndarray] = {}
     for study in STUDIES:

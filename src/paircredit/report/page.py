@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -18,17 +17,7 @@ from paircredit.studies import STUDIES
 
 
 def build_report(runs: Sequence[Run], verdicts: Sequence[Verdict]) -> str:
-    """The report as HTML.
-
-    The same runs and verdicts give the same text.
-
-    Args:
-        runs: what figures, tables and provenance are of.
-        verdicts: what became of the paper's claims.
-
-    Raises:
-        PaircreditError: a run is damaged.
-    """
+    """The report as HTML; the same runs and verdicts give the same text."""
     figures, missing, tables = [], [], []
     for study in STUDIES:
         for exhibit in study.figures:
@@ -39,37 +28,26 @@ def build_report(runs: Sequence[Run], verdicts: Sequence[Verdict]) -> str:
                 figures.append((exhibit, inline_svg(to_svg(figure), exhibit.name, exhibit.title)))
         tables += [(exhibit, table) for exhibit in study.tables if (table := exhibit.make(runs)) is not None]
     rows, versions = sources(runs)
-    return (
-        _template_environment()
-        .get_template("report.html.j2")
-        .render(
-            verdicts=verdicts,
-            counts=Counter(verdict.status for verdict in verdicts),
-            figures=figures,
-            missing=missing,
-            tables=tables,
-            sources=rows,
-            versions=versions,
-            days=first_and_last_day(runs) if runs else None,
-        )
+    days = sorted(run.manifest["started"][:10] for run in runs)
+    loader = PackageLoader("paircredit", "report")
+    pages = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return pages.get_template("report.html.j2").render(
+        verdicts=verdicts,
+        counts=Counter(verdict.status for verdict in verdicts),
+        figures=figures,
+        missing=missing,
+        tables=tables,
+        sources=rows,
+        versions=versions,
+        days=(days[0], days[-1]) if days else None,
     )
 
 
-def _template_environment() -> Environment:
-    loader = PackageLoader("paircredit", "report")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-
-
 def inline_svg(svg: str, name: str, label: str) -> Markup:
-    """An SVG of matplotlib as an element of an HTML page.
+    """An SVG of matplotlib as an element of an HTML page, in which the name is unique; screen readers say the label.
 
     Ids are global to a page, and so are style sheets: both are tied to this figure, and ids that nothing refers to are
     left out. The size is left to the page.
-
-    Args:
-        svg: the file's content.
-        name: of the figure, unique in the page.
-        label: what screen readers say.
     """
     element = svg[svg.index("<svg") :]
     element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
@@ -83,20 +61,8 @@ def inline_svg(svg: str, name: str, label: str) -> Markup:
     return Markup(f'{opening} id="{name}-svg" role="img" aria-label="{escape(label)}">{rest}')
 
 
-@dataclasses.dataclass(frozen=True)
-class Source:
-    """A run as a row of the report.
-
-    Attributes:
-        name: of the run.
-        what: its method, or what kind of run it is.
-        seeds: of its members.
-        updates: how many, or None where nothing is trained.
-        seconds: it took, or None where it is not finished.
-        device: it ran on.
-        commit: it ran from.
-        versions: number of its set of versions, from 1.
-    """
+class Source(NamedTuple):
+    """A run as a row of the report; None where nothing is trained, or it is not finished."""
 
     name: str
     what: str
@@ -110,32 +76,24 @@ class Source:
 
 def sources(runs: Sequence[Run]) -> tuple[list[Source], list[str]]:
     """A row per run, and the distinct sets of versions that the rows count from 1."""
-    sets: list[str] = []
+    sets: dict[str, int] = {}
     rows = []
     for run in runs:
         origin = run.manifest["provenance"]
-        versions = _versions(origin)
-        if versions not in sets:
-            sets.append(versions)
+        versions = sets.setdefault(_versions(origin), len(sets) + 1)
         rows.append(
             Source(
-                name=run.name,
-                what=run.spec.get("method", run.kind),
-                seeds=_seeds(run.spec),
-                updates=run.spec.get("updates"),
-                seconds=float(run.manifest["seconds"]) if run.finished else None,
-                device=_device(origin["device"]),
-                commit=origin["commit"],
-                versions=sets.index(versions) + 1,
+                run.name,
+                run.spec.get("method", run.kind),
+                _seeds(run.spec),
+                run.spec.get("updates"),
+                float(run.manifest["seconds"]) if run.finished else None,
+                _device(origin["device"]),
+                origin["commit"],
+                versions,
             )
         )
-    return rows, sets
-
-
-def first_and_last_day(runs: Sequence[Run]) -> tuple[str, str]:
-    """The days on which the first and the last of the runs began."""
-    days = sorted(run.manifest["started"][:10] for run in runs)
-    return days[0], days[-1]
+    return rows, list(sets)
 
 
 def _seeds(spec: dict[str, Any]) -> str:
@@ -143,12 +101,8 @@ def _seeds(spec: dict[str, Any]) -> str:
     if not seeds:
         return "–"
     first, last = min(seeds), max(seeds)
-    if first == last:
-        text = str(first)
-    elif sorted(seeds) == list(range(first, last + 1)):
-        text = f"{first}–{last}"
-    else:
-        text = ", ".join(str(seed) for seed in seeds)
+    whole = len(seeds) > 1 and sorted(seeds) == list(range(first, last + 1))
+    text = f"{first}–{last}" if whole else ", ".join(str(seed) for seed in seeds)
     masks = spec.get("value_masks")
     return f"{text}, for each of the masks {', '.join(str(mask) for mask in masks)}" if masks else text
 

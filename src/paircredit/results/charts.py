@@ -10,10 +10,11 @@ import functools
 import io
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from paircredit.results.exhibits import Exhibit, exhibit
 from paircredit.results.intervals import Interval, mean_band
 from paircredit.results.names import title
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 
@@ -88,17 +88,22 @@ _TICKS = (
 """Ticks of logarithmic axes within a power of ten, by the factor that the axis spans at least."""
 
 
-def styled(draw: Callable[P, R]) -> Callable[P, R]:
+def styled(draw: Callable[..., R]) -> Callable[..., R]:
     """Decorates a function that draws: the style holds inside of it and leaves other figures of the program alone."""
 
     @functools.wraps(draw)
-    def drawn(*arguments: P.args, **more: P.kwargs) -> R:
+    def drawn(*arguments: Any, **more: Any) -> R:
         from matplotlib import rc_context
 
         with rc_context(_STYLE):
             return draw(*arguments, **more)
 
     return drawn
+
+
+def figure(name: str, title: str, caption: str | None = None, **more: Any) -> Callable[..., Exhibit]:
+    """As `exhibit`, for a figure, which is drawn in the style of all."""
+    return lambda draw: exhibit(name, title, caption, **more)(styled(draw))
 
 
 def to_svg(figure: Figure) -> str:
@@ -119,10 +124,9 @@ def to_png(figure: Figure) -> bytes:
 
 
 def looks(labels: Sequence[str]) -> dict[str, Look]:
-    """The look of each method; those that have none of their own get the spare ones, in order.
+    """The look of each method: of all that there are in the runs, so that every figure comes to the same colours.
 
-    Args:
-        labels: of all methods in the runs, so that every figure of them comes to the same colours.
+    Those that have no look of their own get the spare ones, in order.
     """
     found = {label: LOOKS[label] for label in labels if label in LOOKS}
     for number, label in enumerate(label for label in labels if label not in LOOKS):
@@ -133,12 +137,7 @@ def looks(labels: Sequence[str]) -> dict[str, Look]:
 
 
 def legend_above(figure: Figure, last: str | None = None) -> None:
-    """One legend for all panels, above them, in as many lines as it needs.
-
-    Args:
-        figure: what its panels have names for goes into the legend, each name once.
-        last: a name that comes last.
-    """
+    """One legend of all names that panels have, above them, in as many lines as it needs; one name may come last."""
     pairs = [pair for axes in figure.axes for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
     named = {name: handle for handle, name in pairs}
     names = sorted(named, key=lambda name: name == last)
@@ -146,6 +145,15 @@ def legend_above(figure: Figure, last: str | None = None) -> None:
     lines = math.ceil(len(names) / columns)
     columns = math.ceil(len(names) / lines)  # no more of them than these lines need
     figure.legend([named[name] for name in names], names, loc="outside upper center", ncols=columns, handlelength=2.4)
+
+
+def finish(figure: Figure, x: str, y: str, last: str | None = None) -> None:
+    """Names of the axes that all panels share, where there are such, and their legend."""
+    if x:
+        figure.supxlabel(x, fontsize=11)
+    if y:
+        figure.supylabel(y, fontsize=11)
+    legend_above(figure, last)
 
 
 def _legend_width(names: Sequence[str], columns: int) -> float:
@@ -163,13 +171,9 @@ def short(number: float) -> str:
 
 
 class Line(NamedTuple):
-    """A curve of a panel: mean and band over the members of one method.
+    """A curve of a panel: mean and band over the values [N, P] of the members of one method, at x [P].
 
-    Attributes:
-        label: of the method.
-        x: [P].
-        values: [N, P].
-        groups: members among which the bootstrap draws, each a mask [N]; none: all of them together.
+    The bootstrap draws among the members of each group, a mask [N], or among all of them where there are no groups.
     """
 
     label: str
@@ -179,30 +183,15 @@ class Line(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """Curves that share axes.
-
-    Attributes:
-        title: above them.
-        lines: what is drawn.
-        reference: height of the dashed line, such as random play, and what it is called.
-        place: what the panel is of, for whoever finishes its axes.
-    """
+    """Curves that share axes, a title, and a dashed line for comparison: its height and what it is called."""
 
     title: str
     lines: Sequence[Line]
     reference: tuple[float, str] | None = None
-    place: Any = None
 
 
 def grid(count: int, columns: int, size: tuple[float, float], **share: Any) -> tuple[Figure, list[Axes]]:
-    """A figure with this many panels in rows of this many columns.
-
-    Args:
-        count: how many panels are needed; the rest of the last row is not shown.
-        columns: of a row.
-        size: of the figure in inches.
-        share: which axes the panels share.
-    """
+    """A figure of a size in inches with this many panels in rows of this many columns, and which axes they share."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
@@ -215,29 +204,42 @@ def grid(count: int, columns: int, size: tuple[float, float], **share: Any) -> t
 def lines(axes: Axes, panel: Panel, look: Mapping[str, Look]) -> None:
     """Mean and 95 % band of every line of a panel, its dashed line and its title."""
     for line in panel.lines:
-        own = look[line.label]
-        low, high = (
-            mean_band(*(line.values[members] for members in line.groups)) if line.groups else mean_band(line.values)
-        )
-        axes.fill_between(line.x, low, high, color=own.colour, alpha=0.2, linewidth=0)
+        groups = [line.values[members] for members in line.groups] or [line.values]
         shown = line.values[np.any(line.groups, axis=0)] if line.groups else line.values
-        axes.plot(line.x, shown.mean(axis=0), color=own.colour, label=title(line.label), **own.line)
+        draw_mean(axes, line.x, shown.mean(axis=0), mean_band(*groups), look[line.label], title(line.label))
     if panel.reference is not None:
-        height, name = panel.reference
-        axes.axhline(height, color=QUIET, linewidth=1.1, linestyle="--", zorder=1, label=name)
+        dashed(axes, *panel.reference)
     axes.set_title(panel.title, fontsize=11)
     axes.grid()
 
 
-def ticks(axis: Axis, most: int, form: str | Callable[[float], str] | None = None, *, whole: bool = False) -> None:
-    """At most this many round ticks on an axis.
+def dashed(axes: Axes, height: float, name: str) -> None:
+    """A line for comparison, such as random play."""
+    axes.axhline(height, color=QUIET, linewidth=1.1, linestyle="--", zorder=1, label=name)
 
-    Args:
-        axis: which.
-        most: how many.
-        form: of their numbers; left out, what is usual.
-        whole: numbers without a fraction only.
-    """
+
+def draw_mean(
+    axes: Axes, x: np.ndarray, means: np.ndarray, band: tuple[np.ndarray, np.ndarray], look: Look, name: str
+) -> None:
+    """A curve and the band around it."""
+    axes.fill_between(x, *band, color=look.colour, alpha=0.2, linewidth=0)
+    axes.plot(x, means, color=look.colour, label=name, **look.line)
+
+
+def framed(axes: Axes) -> None:
+    """Draws a thin frame on all four sides."""
+    for spine in axes.spines.values():
+        spine.set(visible=True, linewidth=0.6, color=QUIET)
+
+
+def note(axes: Axes, text: str, at: tuple[Any, Any], points: tuple[int, int], **more: Any) -> None:
+    """A small word at a place, moved by some points."""
+    style = {"fontsize": 9, "color": "#555555", **more}
+    axes.annotate(text, at, xytext=points, textcoords="offset points", **style)
+
+
+def ticks(axis: Axis, most: int, form: str | Callable[[float], str] | None = None, *, whole: bool = False) -> None:
+    """At most this many round ticks on an axis; whole numbers alone, and in another form than usual, where wanted."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     axis.set_major_locator(MaxNLocator(most, integer=whole))
@@ -256,31 +258,17 @@ def only_ticks(axis: Axis, places: Sequence[float] | None, form: str = "{x:g}") 
 
 
 def draw_members(axes: Axes, place: float, members: np.ndarray, interval: Interval, look: Look, name: str) -> None:
-    """One line of a chart whose x axis measures: dots for members, a bar for the interval, a marker for the median.
-
-    Args:
-        axes: where.
-        place: y.
-        members: x of each.
-        interval: of their median (or mean).
-        look: of the method.
-        name: for the legend.
-    """
+    """One line of a chart whose x axis measures: dots for members, a bar for the interval, a marker in it."""
     axes.plot([interval.low, interval.high], [place, place], color=look.colour, linewidth=7, alpha=0.3, zorder=2)
     axes.lines[-1].set_solid_capstyle("butt")
     axes.plot(members, np.full(len(members), place), "o", color=look.colour, alpha=0.5, markersize=2.6, mew=0, zorder=3)
-    axes.plot(
-        [interval.estimate],
-        [place],
-        look.marker,
-        color=look.colour,
-        markersize=6,
-        markeredgecolor="white",
-        markeredgewidth=0.7,
-        label=name,
-        zorder=4,
-        clip_on=False,
-    )
+    draw_median(axes, interval.estimate, place, look, name, zorder=4, clip_on=False, markersize=6, markeredgewidth=0.7)
+
+
+def draw_median(axes: Axes, x: float, y: float, look: Look, name: str, **more: Any) -> None:
+    """The marker of a method with a white edge, and its name for the legend."""
+    style = {"markersize": 5.5, "markeredgewidth": 0.6, **more}
+    axes.plot([x], [y], look.marker, color=look.colour, markeredgecolor="white", label=name, **style)
 
 
 def moved(interval: Interval, never: float) -> Interval:
@@ -293,8 +281,8 @@ def logarithmic(axes: Axes, times: Sequence[float], never: float | None, *, upri
 
     Args:
         axes: where.
-        times: that are shown, in all; those that are infinite do not count.
-        never: where they stand, or None where there are none.
+        times: all that are shown, infinite ones among them.
+        never: where the infinite ones stand, or None where there are none.
         upright: whether times are measured by the y axis.
     """
     finite = [time for time in times if np.isfinite(time)] or [1.0 if never is None else never / 2]
@@ -308,17 +296,11 @@ def logarithmic(axes: Axes, times: Sequence[float], never: float | None, *, upri
     only_ticks(axes.yaxis if upright else axes.xaxis, shown)
     if never is not None:
         (axes.axhline if upright else axes.axvline)(never, color=QUIET, linewidth=0.9, linestyle=":", zorder=1)
-        axes.annotate(
-            "not reached",
-            (1, never) if upright else (never, 1),
-            xycoords=axes.get_yaxis_transform() if upright else axes.get_xaxis_transform(),
-            xytext=(3, 0) if upright else (0, 3),
-            textcoords="offset points",
-            fontsize=9,
-            ha="left" if upright else "center",
-            va="center" if upright else "bottom",
-            color="#555555",
-        )
+        if upright:
+            note(axes, "not reached", (1, never), (3, 0), xycoords=axes.get_yaxis_transform(), va="center")
+        else:
+            above: dict[str, Any] = {"xycoords": axes.get_xaxis_transform(), "ha": "center"}
+            note(axes, "not reached", (never, 1), (0, 3), **above)
 
 
 def never_place(trained: Sequence[float], times: Sequence[float]) -> tuple[float, float | None]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -77,14 +77,8 @@ class Curve:
         return self.means(quantity, np.array([begin, end]))[:, 0] if begin < end <= self.trained else None
 
 
-@dataclasses.dataclass(frozen=True)
-class Recorded:
-    """All that the members of one run recorded.
-
-    Attributes:
-        edges: as in `Curve`.
-        columns: every column of the metrics, [members, P].
-    """
+class Recorded(NamedTuple):
+    """All that the members of one run recorded: every column of the metrics, [members, P], and edges as in `Curve`."""
 
     edges: dict[str, np.ndarray]
     columns: dict[str, np.ndarray]
@@ -206,6 +200,19 @@ def _joined(first: Curve, second: Curve, name: str) -> Curve:
         values=both(first.values, second.values),
         marks=both(first.marks, second.marks),
     )
+
+
+def by_place(found: Iterable[Curve]) -> dict[Any, dict[str, Curve]]:
+    """Curves by their place and then by their method."""
+    result: dict[Any, dict[str, Curve]] = {}
+    for curve in found:
+        result.setdefault(curve.place, {})[curve.label] = curve
+    return result
+
+
+def spread(count: int, most: int) -> np.ndarray:
+    """At most this many of the first `count` places, equally far from each other."""
+    return np.unique(np.linspace(0, count - 1, most).round().astype(int))
 
 
 def first_time(times: np.ndarray, values: np.ndarray, threshold: float) -> np.ndarray:

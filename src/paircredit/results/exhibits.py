@@ -6,10 +6,16 @@ methods is contradicted only when the 95 % bootstrap interval of the difference 
 
 from __future__ import annotations
 
+import csv
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+import functools
+import io
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, NamedTuple
 
+from paircredit.results.intervals import Interval
+from paircredit.results.names import title
 from paircredit.runs.read import Run
 
 Status = Literal["holds", "fails", "not judged"]
@@ -20,17 +26,13 @@ LEAST_SEEDS = 5
 """With fewer nothing is said about an order."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Verdict:
-    """What became of a claim.
+def order(difference: Interval) -> Order:
+    """How two methods stand of which the first should have less: by the interval of its number minus the other's."""
+    return "contradicted" if difference.low > 0 else "holds" if difference.high < 0 else "tie"
 
-    Attributes:
-        id: of the claim.
-        statement: what the paper says.
-        where: in the paper.
-        status: holds, fails or not judged.
-        measured: what was found, or why nothing could be.
-    """
+
+class Verdict(NamedTuple):
+    """What became of a claim: what was measured, or why nothing could be."""
 
     id: str
     statement: str
@@ -41,7 +43,7 @@ class Verdict:
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """A claim of the paper and how to judge it."""
+    """A claim of the paper, what the paper says and where, and how to judge it."""
 
     id: str
     statement: str
@@ -64,3 +66,95 @@ class Exhibit:
     title: str
     caption: str
     make: Callable[[Sequence[Run]], Any]
+
+
+def exhibit(name: str, title: str, caption: str | None = None, **more: Any) -> Callable[..., Exhibit]:
+    """Makes an exhibit of a function of runs; `more` are further arguments of it.
+
+    The caption is what its docstring says after the first line, where no other is given.
+    """
+
+    def made(make: Callable[..., Any]) -> Exhibit:
+        told = caption or " ".join(str(make.__doc__).partition("\n")[2].split())
+        return Exhibit(name, title, told, functools.partial(make, **more))
+
+    return made
+
+
+Cell = str | int | float | None
+
+
+class Column(NamedTuple):
+    """A column: its name in the CSV file, which has all digits; title and format of its numbers for readers."""
+
+    name: str
+    title: str
+    form: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Rows under columns; None is an empty cell."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    def csv(self) -> str:
+        """The table as CSV."""
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerow([column.name for column in self.columns])
+        writer.writerows(self.rows)
+        return buffer.getvalue()
+
+    def texts(self) -> list[list[str]]:
+        """The cells as a reader wants to see them."""
+        return [[_text(cell, column.form) for cell, column in zip(row, self.columns, strict=True)] for row in self.rows]
+
+
+class Measure(NamedTuple):
+    """One or several columns, and what stands in them for a thing that has a row."""
+
+    columns: Sequence[Column]
+    of: Callable[[Any], Iterable[Cell]]
+
+
+def column(name: str, title: str, of: Callable[[Any], Cell], form: str = "") -> Measure:
+    """A column with one value of every thing."""
+    return Measure([Column(name, title, form)], lambda thing: (of(thing),))
+
+
+def interval(
+    name: str, title: str, of: Callable[[Any], Iterable[Cell]], form: str, *, ends: str | None = None
+) -> Measure:
+    """Three columns: an estimate, and the ends of its 95 % interval, whose names begin with `ends` or the name."""
+    first = f"{name}_" if ends is None else ends
+    low, high = Column(f"{first}low", "from", form), Column(f"{first}high", "to", form)
+    return Measure([Column(name, title, form), low, high], of)
+
+
+METHOD = column("method", "method", lambda own: title(own.label))
+SEEDS = column("seeds", "seeds", lambda own: len(own.seeds))
+"""Columns of things that have a label and seeds, as curves do."""
+
+
+def table(things: Iterable[Any], *measures: Measure) -> Table | None:
+    """A row per thing; None where there is none."""
+    rows = tuple(tuple(cell for measure in measures for cell in measure.of(thing)) for thing in things)
+    return Table(tuple(own for measure in measures for own in measure.columns), rows) if rows else None
+
+
+def plain_table(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> Table | None:
+    """A table for a file alone; None without rows."""
+    kept = tuple(tuple(row) for row in rows)
+    return Table(tuple(Column(name, name) for name in names), kept) if kept else None
+
+
+def _text(cell: Cell, form: str) -> str:
+    if cell is None:
+        return "–"
+    if isinstance(cell, str):
+        return cell
+    if math.isinf(cell):
+        return "∞"
+    return format(cell, form).replace("-", "−")

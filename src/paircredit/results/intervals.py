@@ -6,12 +6,14 @@ nor draws within groups, and would change every number that was ever reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 
+Groups = Sequence[np.ndarray]
 RESAMPLES = 10_000
+CONFIDENCE = 0.95
 _NEVER = 1e15
 """Stands for inf in resampling, where inf minus inf would not be a number."""
 
@@ -38,12 +40,11 @@ def interquartile_mean(samples: np.ndarray, axis: int = -1) -> np.ndarray:
 
 
 def bootstrap(
-    groups: Sequence[np.ndarray],
+    groups: Groups,
     statistic: Callable[..., np.ndarray],
     *,
     seed: int = 0,
     resamples: int = RESAMPLES,
-    confidence: float = 0.95,
     ends: Literal["linear", "inverted_cdf"] = "linear",
 ) -> Interval:
     """A percentile bootstrap of a statistic of one or several independent groups.
@@ -54,7 +55,6 @@ def bootstrap(
         statistic: takes one array per group, the samples in the last axis, and reduces that axis.
         seed: of the resampling, so that a report says the same twice.
         resamples: how many.
-        confidence: of the interval.
         ends: how the ends of the interval are found: between two resampled values, or (`inverted_cdf`) as one of them.
     """
     generator = np.random.default_rng(seed)
@@ -65,33 +65,50 @@ def bootstrap(
         for group in clusters
     ]
     values = statistic(*drawn)
-    low, high = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2], method=ends)
+    low, high = np.quantile(values, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], method=ends)
     return Interval(float(statistic(*(array.reshape(-1) for array in arrays))), float(low), float(high))
+
+
+def difference_of(statistic: Callable[..., np.ndarray], first: Groups, second: Groups) -> Interval:
+    """A statistic of the first groups minus that of the second."""
+
+    def difference(*drawn: np.ndarray) -> np.ndarray:
+        return np.asarray(statistic(*drawn[: len(first)]) - statistic(*drawn[len(first) :]))
+
+    return bootstrap([*first, *second], difference)
+
+
+def _mean(samples: np.ndarray) -> np.ndarray:
+    return np.asarray(np.mean(samples, axis=-1))
+
+
+def _median(samples: np.ndarray) -> np.ndarray:
+    return np.asarray(np.median(samples, axis=-1))
 
 
 def mean_interval(samples: np.ndarray) -> Interval:
     """The mean of one group."""
-    return bootstrap([samples], lambda x: np.mean(x, axis=-1))
+    return bootstrap([samples], _mean)
 
 
 def median_interval(samples: np.ndarray) -> Interval:
     """The median of one group."""
-    return bootstrap([samples], lambda x: np.median(x, axis=-1))
+    return bootstrap([samples], _median)
 
 
 def mean_difference(first: np.ndarray, second: np.ndarray) -> Interval:
     """The mean of the first group minus that of the second."""
-    return bootstrap([first, second], lambda x, y: np.mean(x, axis=-1) - np.mean(y, axis=-1))
+    return difference_of(_mean, [first], [second])
 
 
 def median_difference(first: np.ndarray, second: np.ndarray) -> Interval:
     """The median of the first group minus that of the second."""
-    return bootstrap([first, second], lambda x, y: np.median(x, axis=-1) - np.median(y, axis=-1))
+    return difference_of(_median, [first], [second])
 
 
 def median_ratio(first: np.ndarray, second: np.ndarray) -> Interval:
     """The median of the first group over that of the second."""
-    return bootstrap([first, second], lambda x, y: np.median(x, axis=-1) / np.median(y, axis=-1))
+    return bootstrap([first, second], lambda x, y: _median(x) / _median(y))
 
 
 def median_of_times(members: np.ndarray) -> Interval:
@@ -129,28 +146,24 @@ def mean_band(*groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Members are drawn within their group, and as `mean_interval` and `bootstrap` draw them: curves and tables agree.
     """
-    generator = np.random.default_rng(0)
-    sums = np.zeros((RESAMPLES, groups[0].shape[1]))
-    for group in groups:
-        sums += _counts(generator, RESAMPLES, len(group)) @ group
-    low, high = np.quantile(sums / sum(len(group) for group in groups), [0.025, 0.975], axis=0)
+    means = sum(_resampled(groups, RESAMPLES)) / sum(len(group) for group in groups)
+    low, high = np.quantile(means, [0.025, 0.975], axis=0)
     return low, high
 
 
-def grouped_median_band(groups: Sequence[np.ndarray], resamples: int = 2_000) -> tuple[np.ndarray, np.ndarray]:
+def grouped_median_band(groups: Groups, resamples: int = 2_000) -> tuple[np.ndarray, np.ndarray]:
     """The 95 % bootstrap interval of the median over groups [M, U] of their means over members, at every point.
 
     Members are drawn within their group, and the groups are as they are.
     """
-    generator = np.random.default_rng(0)
-    means = []
-    for group in groups:
-        means.append(_counts(generator, resamples, len(group)) @ group / len(group))
+    means = [drawn / len(group) for drawn, group in zip(_resampled(groups, resamples), groups, strict=True)]
     low, high = np.quantile(np.median(means, axis=0), [0.025, 0.975], axis=0)
     return low, high
 
 
-def _counts(generator: np.random.Generator, resamples: int, members: int) -> np.ndarray:
-    """How often every member is drawn, [resamples, members]."""
-    drawn = generator.integers(0, members, size=(resamples, members))
-    return (drawn[:, :, None] == np.arange(members)).sum(axis=1)
+def _resampled(groups: Groups, resamples: int) -> Iterator[np.ndarray]:
+    """The sums over members of every group, drawn again and again, [resamples, U]."""
+    generator = np.random.default_rng(0)
+    for group in groups:
+        drawn = generator.integers(0, len(group), size=(resamples, len(group)))
+        yield (drawn[:, :, None] == np.arange(len(group))).sum(axis=1) @ group

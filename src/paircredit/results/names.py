@@ -38,9 +38,14 @@ def method_of(label: str) -> str:
     return label.partition(",")[0]
 
 
-def runs_of(runs: Sequence[Run], role: str) -> list[Run]:
-    """The runs of a role."""
-    return [run for run in runs if run.kind == "training" and run.spec.get("tags", {}).get("role") == role]
+def runs_of(runs: Sequence[Run], *roles: str) -> list[Run]:
+    """The runs of some roles."""
+    return [run for run in runs if run.kind == "training" and run.spec.get("tags", {}).get("role") in roles]
+
+
+def labels_of(runs: Sequence[Run], *roles: str) -> list[str]:
+    """The methods of all runs of some roles, in the order in which they are shown."""
+    return in_order({run.spec["tags"]["label"] for run in runs_of(runs, *roles)})
 
 
 def in_order(labels: set[str]) -> list[str]:

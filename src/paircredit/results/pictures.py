@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from paircredit.results.charts import QUIET, grid, ticks
+from paircredit.results.charts import QUIET, framed, grid, note, ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,13 +25,7 @@ def later(weights: np.ndarray) -> np.ma.MaskedArray:
 
 
 class PairAxes(NamedTuple):
-    """How the weights of an environment's pairs are shown.
-
-    Attributes:
-        visible: leaves out, or masks, pairs that nobody meets.
-        edges: steps at which a phase begins, and their number.
-        names: of the phases.
-    """
+    """How weights are shown: what masks pairs that nobody meets, steps at which phases begin and end, their names."""
 
     visible: Callable[[np.ndarray], np.ma.MaskedArray] = later
     edges: Sequence[int] = ()
@@ -64,13 +58,7 @@ def pictures(
 ) -> Figure:
     """Pictures beside and below each other, each in parts of its own largest weight, which is written into it.
 
-    Args:
-        shown: the pictures.
-        columns: of a row, at most.
-        size: of the figure in inches, by columns and rows.
-        small: without names and numbers of the phases.
-        title_size: of letters, where it is not the usual one.
-        pad: space between a title and its picture.
+    The size of the figure in inches follows from columns and rows; small ones are without names and numbers of phases.
     """
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
@@ -93,8 +81,7 @@ def _show(axes: Axes, weights: np.ma.MaskedArray) -> None:
     largest, (rows, columns) = float(weights.max()), weights.shape
     axes.imshow(weights / max(largest, _LEAST), cmap=_COLOURMAP, vmin=0, vmax=1, interpolation="none")
     axes.set_aspect("equal" if rows == columns else "auto")
-    for spine in axes.spines.values():
-        spine.set(visible=True, linewidth=0.6, color=QUIET)
+    framed(axes)
     box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
     axes.text(0.03, 0.04, f"largest {largest:.2g}", transform=axes.transAxes, fontsize=9, color="#555555", bbox=box)
 
@@ -109,8 +96,8 @@ def _phases(axes: Axes, pairs: PairAxes, small: bool) -> None:
     if small:
         axes.set(xticks=[], yticks=[])
     elif not pairs.edges:
-        for axis in (axes.xaxis, axes.yaxis):
-            ticks(axis, 5, whole=True)
+        ticks(axes.xaxis, 5, whole=True)
+        ticks(axes.yaxis, 5, whole=True)
     else:
         axes.set_xticks(pairs.edges[:-1])
         axes.set_yticks(pairs.edges[:-1])
@@ -118,17 +105,6 @@ def _phases(axes: Axes, pairs: PairAxes, small: bool) -> None:
             write_above(axes, name, (begin + end - 1) / 2, 4, va="bottom")
 
 
-def write_above(
-    axes: Axes, text: str, column: float, points: int, *, sideways: int = 0, color: str = "#555555", **more: Any
-) -> None:
+def write_above(axes: Axes, text: str, column: float, points: int, *, sideways: int = 0, **more: Any) -> None:
     """A word above a column of a picture, this many points higher than its upper edge."""
-    axes.annotate(
-        text,
-        (column, 1),
-        xycoords=axes.get_xaxis_transform(),
-        xytext=(sideways, points),
-        textcoords="offset points",
-        fontsize=9,
-        color=color,
-        **{"ha": "center", **more},
-    )
+    note(axes, text, (column, 1), (sideways, points), xycoords=axes.get_xaxis_transform(), **{"ha": "center", **more})

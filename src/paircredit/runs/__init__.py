@@ -1,16 +1,7 @@
 """Runs on disk."""
 
-from paircredit.runs.folder import RunWriter, finished_already, make_folder, write_file
-from paircredit.runs.read import Run, find_runs, read_arrays, read_run, run_folders
+from paircredit.runs.folder import RunWriter
+from paircredit.runs.query import query_metrics
+from paircredit.runs.read import Run, find_runs, read_run
 
-__all__ = [
-    "Run",
-    "RunWriter",
-    "find_runs",
-    "finished_already",
-    "make_folder",
-    "read_arrays",
-    "read_run",
-    "run_folders",
-    "write_file",
-]
+__all__ = ["Run", "RunWriter", "find_runs", "query_metrics", "read_run"]

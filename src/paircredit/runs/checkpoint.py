@@ -65,11 +65,6 @@ class Checkpoint:
     kept: dict[str, np.ndarray]
 
 
-def checkpoint_path(folder: Path, updates: int) -> Path:
-    """The file of a checkpoint after this many updates."""
-    return folder / f"checkpoint-{updates}.npz"
-
-
 def checkpoint_files(folder: Path) -> list[tuple[int, Path]]:
     """Updates and file of every checkpoint in a folder, newest first."""
     found = [(re.fullmatch(r"checkpoint-(\d+)\.npz", path.name), path) for path in folder.glob("checkpoint-*.npz")]
@@ -81,7 +76,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
     arrays, dtypes = flatten(STATE, checkpoint.state)
     for name, array in checkpoint.kept.items():
         arrays[KEPT + name], dtypes[KEPT + name] = plain(name, array)
-    path = checkpoint_path(folder, checkpoint.position.updates)
+    path = folder / f"checkpoint-{checkpoint.position.updates}.npz"
     with whole_file(path) as file:
         write_archive(file, {"format": FORMAT, **dataclasses.asdict(checkpoint.position), "dtypes": dtypes}, arrays)
     existing = checkpoint_files(folder)
@@ -94,11 +89,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
 
 
 def read_checkpoint(path: Path, like: PyTree) -> Checkpoint:
-    """Read a checkpoint back.
-
-    Args:
-        path: the file.
-        like: a tree of the structure, shapes and types that are expected; arrays or `jax.ShapeDtypeStruct`s.
+    """Read a checkpoint of a state like the given one: of its structure, shapes and types.
 
     Raises:
         DamagedFile: the file is not as it was written.
@@ -110,12 +101,11 @@ def read_checkpoint(path: Path, like: PyTree) -> Checkpoint:
     except OSError as error:
         raise DamagedFile(f"{path} is damaged: {error.strerror}.") from error
     dtypes = header["dtypes"]
-    state = {name: array for name, array in arrays.items() if not name.startswith(KEPT)}
-    kept = {name: array for name, array in arrays.items() if name.startswith(KEPT)}
+    kept = {name: arrays.pop(name) for name in list(arrays) if name.startswith(KEPT)}
     advice = "go on with the version that began the run, or remove its folder and start it anew"
     return Checkpoint(
         Position(**{field.name: header[field.name] for field in dataclasses.fields(Position) if field.name in header}),
-        unflatten(STATE, like, state, dtypes, path, advice),
+        unflatten(STATE, like, arrays, dtypes, path, advice),
         {name.removeprefix(KEPT): typed(array, dtypes[name], path) for name, array in kept.items()},
     )
 

@@ -1,4 +1,4 @@
-"""Files and folders that are there complete or not at all, also after a power cut; and the one way to open a file.
+"""Files and folders that are there complete or not at all, also after a power cut; locks; the one way to open a file.
 
 Only regular files are opened: a pipe or a device in the place of one would be waited for without end.
 """
@@ -10,29 +10,25 @@ import errno
 import os
 import shutil
 import stat
+import weakref
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
 from paircredit.errors import PaircreditError
 
+if os.name == "posix":
+    import fcntl
+
 PARTIAL = ".partial"
 """What the name of a file or folder ends with while it is being written."""
+LOCK = "lock"
 _AT_ONCE, _NO_LINK = (os.O_NONBLOCK | os.O_NOCTTY, os.O_NOFOLLOW) if os.name == "posix" else (0, 0)
 """Opening a pipe does not wait for somebody at its other end; a link is not followed."""
 
 
 def regular_descriptor(path: str | Path, flags: int, follow: bool = True) -> int:
-    """Open a regular file as `os.open` does, without waiting for anybody.
-
-    Args:
-        path: the file.
-        flags: as for `os.open`.
-        follow: whether it may be a link to a regular file.
-
-    Raises:
-        OSError: it cannot be opened, or is something else.
-    """
+    """Open a regular file as `os.open` does, without waiting for anybody; `follow` allows a link to one."""
     descriptor = os.open(path, flags | _AT_ONCE | (0 if follow else _NO_LINK), 0o666)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
@@ -49,11 +45,7 @@ def open_regular(path: Path, how: str = "rb", follow: bool = True) -> BinaryIO:
 
 @contextlib.contextmanager
 def told_as_sentence(path: Path, done: str) -> Iterator[None]:
-    """What the system refuses inside the block becomes a sentence: PATH cannot be DONE.
-
-    Raises:
-        PaircreditError: the system refused something.
-    """
+    """What the system refuses inside the block becomes a `PaircreditError`: PATH cannot be DONE."""
     try:
         yield
     except OSError as error:
@@ -61,11 +53,7 @@ def told_as_sentence(path: Path, done: str) -> Iterator[None]:
 
 
 def read_file(path: Path) -> bytes:
-    """The content of a regular file.
-
-    Raises:
-        PaircreditError: it is not there, is no regular file, or cannot be read.
-    """
+    """The content of a regular file; one that cannot be read is refused."""
     with told_as_sentence(path, "read"), open_regular(path) as file:
         return file.read()
 
@@ -136,3 +124,52 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+class FolderLock:
+    """The lock of a folder, held until `release` or until the process ends in whatever way.
+
+    On Windows, which has no `flock`, two writers are not kept apart. The package `filelock` is not used: it empties the
+    file of whoever holds the lock, so nobody could be told which process that is.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / LOCK
+        descriptor = self._take(folder)
+        self._close = weakref.finalize(self, os.close, descriptor)
+        with contextlib.suppress(OSError):  # who holds it is a help to others and no more
+            os.truncate(descriptor, 0)
+            os.write(descriptor, str(os.getpid()).encode())
+
+    def release(self) -> None:
+        """Let others in, and leave nothing behind."""
+        if self._close.alive:
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+            self._close()
+
+    def _take(self, folder: Path) -> int:
+        while True:
+            with told_as_sentence(self._path, "written"):
+                descriptor = regular_descriptor(self._path, os.O_RDWR | os.O_CREAT, follow=False)
+            if os.name != "posix":
+                return descriptor
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                content = os.read(descriptor, 20)
+                holder = content.decode() if content.isdigit() else "unknown"
+                os.close(descriptor)
+                raise PaircreditError(
+                    f"{folder} is being written by another process (number {holder}); wait until it ends, or stop it."
+                ) from error
+            except OSError as error:
+                os.close(descriptor)
+                raise PaircreditError(
+                    f"{folder} cannot be locked ({error.strerror}); choose a folder on a file system with locks."
+                ) from error
+            # The one who had it may have removed the file between our opening and our locking it.
+            with contextlib.suppress(OSError):
+                if os.path.samestat(os.fstat(descriptor), os.stat(self._path)):
+                    return descriptor
+            os.close(descriptor)

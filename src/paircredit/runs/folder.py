@@ -32,7 +32,9 @@ from paircredit.runs.checkpoint import (
     write_checkpoint,
 )
 from paircredit.runs.files import (
+    LOCK,
     PARTIAL,
+    FolderLock,
     make_folder,
     open_regular,
     read_file,
@@ -40,7 +42,6 @@ from paircredit.runs.files import (
     whole_file,
     write_file,
 )
-from paircredit.runs.lock import LOCK, FolderLock
 from paircredit.runs.manifest import (
     ARRAYS,
     FORMAT,
@@ -50,30 +51,30 @@ from paircredit.runs.manifest import (
     METRICS,
     manifest_bytes,
     own_manifest,
-    spec_sum,
+    provenance,
 )
-from paircredit.runs.provenance import provenance
 from paircredit.runs.read import read_run
+from paircredit.runs.shape import json_sum
 from paircredit.runs.trees import DamagedFile, flatten, write_archive
 from paircredit.types import PyTree
 
-__all__ = [
-    "ARRAYS",
-    "FORMAT",
-    "MANIFEST",
-    "METRICS",
-    "RunWriter",
-    "finished_already",
-    "make_folder",
-    "rounded",
-    "write_file",
-]
-
 
 class RunWriter:
-    """Writes one run folder, alone.
+    """Writes one run folder, alone: makes it and says in it what is about to run, or goes on with an unfinished one.
 
-    As a context manager it writes into the manifest why a run failed, and lets go of the folder at the end.
+    As a context manager it writes into the manifest why a run failed, and lets go of the folder at the end. A folder
+    that holds something else, is being written, or has checkpoints none of which can be used is refused.
+
+    Args:
+        path: the folder.
+        kind: what the run is (`training`, `umbrella-variance`, …).
+        spec: what exactly is run, as JSON.
+        go_on: take a folder that exists, if this very run in it is unfinished.
+        inputs: a sum of all that is not in the spec and makes a difference, so that what goes on is the same.
+        like: makes a tree of the structure of the states in checkpoints; without it the run starts over.
+        not_exact: why the run, if it goes on, is not the one that it would have been without a stop; it is put on
+            record in the manifest and in the notes.
+        settings: all settings as they were, also those that the spec leaves to defaults: for the record only.
 
     Attributes:
         path: the folder.
@@ -93,26 +94,10 @@ class RunWriter:
         not_exact: str = "",
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """Make the folder and say in it what is about to run; or go on with the same run, left unfinished.
-
-        Args:
-            path: the folder, which must not exist.
-            kind: what the run is (`training`, `umbrella-variance`, …).
-            spec: what exactly is run, as JSON.
-            go_on: take a folder that does exist, if this very run in it is unfinished.
-            inputs: a sum of all that is not in the spec and makes a difference, so that what goes on is the same.
-            like: makes a tree of the structure of the states in checkpoints; without it the run starts over.
-            not_exact: why the run, if it goes on, is not the one that it would have been without a stop; it is put on
-                record in the manifest and in the notes.
-            settings: all settings as they were, also those that the spec leaves to defaults: for the record only.
-
-        Raises:
-            PaircreditError: the folder holds something else, is being written, or none of its checkpoints can be used.
-        """
         self.path = path
         self.resumed: Checkpoint | None = None
         self.notes: list[str] = []
-        self._inputs, self._spec_sum, self._not_exact = inputs, spec_sum(kind, spec), not_exact
+        self._inputs, self._spec_sum, self._not_exact = inputs, json_sum([kind, dict(spec)]), not_exact
         self._metrics_sum, self._metrics_bytes = hashlib.sha256(), 0
         self._began = time.monotonic()
         self._checkpoints, self._checkpoint_seconds = 0, 0.0
@@ -138,11 +123,9 @@ class RunWriter:
         self._lock = FolderLock(path)
 
     def __enter__(self) -> RunWriter:
-        """The writer."""
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Put a failure on record; let go of the folder."""
         # What was too large never began: the folder is free for a better try.
         never_began = (
             isinstance(error, NotEnoughMemoryError) and self.resumed is None and not (self.path / METRICS).exists()
@@ -174,13 +157,7 @@ class RunWriter:
         self._metrics_bytes += len(lines)
 
     def save(self, updates: int, state: PyTree, kept: Mapping[str, np.ndarray] | None = None) -> None:
-        """Write a checkpoint, from which the run can go on.
-
-        Args:
-            updates: made so far; their metrics have been appended.
-            state: all that is needed to go on.
-            kept: arrays that the run has gathered on the way.
-        """
+        """Write a checkpoint after this many updates, whose metrics have been appended; `kept` are further arrays."""
         began = time.monotonic()
         self._sync_metrics()
         position = Position(
@@ -200,13 +177,7 @@ class RunWriter:
     def finish(
         self, arrays: Mapping[str, np.ndarray] | None = None, learner: PyTree | None = None, **results: Any
     ) -> None:
-        """Write arrays and learner, close the manifest with sums, seconds and results, remove what a resume needs.
-
-        Args:
-            arrays: what goes into arrays.npz.
-            learner: a tree that goes into learner.npz.
-            results: small JSON values that belong into the manifest.
-        """
+        """Write arrays and learner, close the manifest with sums, seconds and results, remove what a resume needs."""
         if arrays:
             buffer = io.BytesIO()
             np.savez_compressed(buffer, **dict(arrays))  # type: ignore[arg-type]
@@ -221,21 +192,19 @@ class RunWriter:
             if (self.path / name).exists():
                 content = read_file(self.path / name)
                 files[name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-        self._manifest |= {
-            "status": "finished",
-            "seconds": round(self.seconds, 2),
-            "checkpoints": {"written": self._checkpoints, "seconds": round(self._checkpoint_seconds, 3)},
-            "files": files,
-            "results": results,
-        }
-        self._write_manifest()
+        self._record(
+            status="finished",
+            seconds=round(self.seconds, 2),
+            checkpoints={"written": self._checkpoints, "seconds": round(self._checkpoint_seconds, 3)},
+            files=files,
+            results=results,
+        )
         _tidy(self.path)
         self._lock.release()
 
     def fail(self, reason: str) -> None:
         """Say in the manifest why the run stopped."""
-        self._manifest |= {"status": "failed", "reason": reason}
-        self._write_manifest()
+        self._record(status="failed", reason=reason)
 
     def _go_on(self, manifest: dict[str, Any], like: Callable[[], PyTree] | None) -> None:
         """Find the newest good checkpoint, cut what came after it, and put the resumption on record."""
@@ -257,8 +226,8 @@ class RunWriter:
         if self.resumed is None:
             self.notes.append(f"The run {self.path} was stopped before its first checkpoint and starts over.")
         manifest.pop("reason", None)
-        self._manifest = manifest | {"status": "running", "resumptions": [*manifest.get("resumptions", ()), entry]}
-        self._write_manifest()
+        self._manifest = manifest
+        self._record(status="running", resumptions=[*manifest.get("resumptions", ()), entry])
 
     def _newest(self, like: Callable[[], PyTree] | None) -> Checkpoint | None:
         """The newest checkpoint that is whole and belongs to the metrics; None where none was ever written."""
@@ -270,11 +239,15 @@ class RunWriter:
         for _, file in files:
             try:
                 checkpoint = read_checkpoint(file, structure)
-                self._check_metrics(metrics, checkpoint.position, file)
+                position = checkpoint.position
+                if hashlib.sha256(metrics[: position.metrics_bytes]).hexdigest() != position.metrics_sha256:
+                    raise DamagedFile(
+                        f"{self.path / METRICS} does not begin with the {position.metrics_bytes} bytes that were there "
+                        f"when {file.name} was made."
+                    )
             except DamagedFile as error:
                 self.notes.append(str(error))
                 continue
-            position = checkpoint.position
             if (position.spec_sha256, position.inputs_sha256) != (self._spec_sum, self._inputs):
                 raise PaircreditError(
                     f"{file} was made with other numbers than this version of the program and its files give for the "
@@ -284,14 +257,6 @@ class RunWriter:
             return checkpoint
         reasons = " and ".join(sentence.rstrip(".") for sentence in self.notes)
         raise PaircreditError(f"The run {self.path} cannot go on: {reasons}; remove the folder and start it anew.")
-
-    def _check_metrics(self, metrics: bytes, position: Position, file: Path) -> None:
-        before = metrics[: position.metrics_bytes]
-        if hashlib.sha256(before).hexdigest() != position.metrics_sha256:
-            raise DamagedFile(
-                f"{self.path / METRICS} does not begin with the {position.metrics_bytes} bytes that were there when "
-                f"{file.name} was made."
-            )
 
     def _cut_metrics(self, length: int) -> None:
         self._metrics_bytes = length
@@ -312,16 +277,14 @@ class RunWriter:
             with open_regular(self.path / METRICS, "r+b") as file:
                 os.fsync(file.fileno())
 
-    def _write_manifest(self) -> None:
+    def _record(self, **fields: Any) -> None:
+        """Write the manifest with these fields."""
+        self._manifest |= fields
         write_file(self.path / MANIFEST, manifest_bytes(self._manifest))
 
 
 def finished_already(path: Path, kind: str, spec: Mapping[str, Any]) -> bool:
-    """Whether a folder holds this very run, finished.
-
-    Raises:
-        PaircreditError: the folder holds something else, or a file of it is damaged.
-    """
+    """Whether a folder holds this very run, finished; one that holds something else, or is damaged, is refused."""
     if not path.exists() or own_manifest(path, kind, spec)["status"] != "finished":
         return False
     run = read_run(path)

@@ -1,21 +1,32 @@
-"""The manifest of a run: what is run, with what, how far it came; protected by its own sum."""
+"""The manifest of a run: what is run, where its numbers come from, how far it came; protected by its own sum."""
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
+import functools
 import json
-from collections.abc import Mapping
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
+import jax
+
+import paircredit
 from paircredit.errors import PaircreditError
 from paircredit.runs.files import exists_already, read_file
-from paircredit.runs.shape import Count, misfit, parse_json
+from paircredit.runs.shape import Count, has_its_sum, json_sum, misfit, parse_json, short
 
 FORMAT = 1
 LEARNER_FORMAT = 1
 MANIFEST, METRICS, ARRAYS, LEARNER = "manifest.json", "metrics.jsonl", "arrays.npz", "learner.npz"
+PACKAGES = ("jax", "jaxlib", "numpy", "equinox")
+OF_ENVIRONMENTS = {"ale_py": "ale-py", "gymnasium": "gymnasium", "bsuite": "bsuite"}
+"""Modules that some environments are made of, and what their packages are called."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,43 +100,62 @@ class FailedManifest:
 _ALSO: Mapping[Any, type] = {"finished": FinishedManifest, "failed": FailedManifest}
 
 
-def body_sum(manifest: Mapping[str, Any]) -> str:
-    """The SHA-256 sum of a manifest without its own sum."""
-    body = {key: value for key, value in manifest.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(body, sort_keys=True, allow_nan=False).encode()).hexdigest()
+def provenance() -> dict[str, object]:
+    """What somebody needs to know to get the same numbers; versions also of what environments have imported so far."""
+    device, imported = jax.devices()[0], [name for module, name in OF_ENVIRONMENTS.items() if module in sys.modules]
+    return {
+        "paircredit": paircredit.__version__,
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "versions": {package: metadata.version(package) for package in (*PACKAGES, *imported)},
+        "device": {
+            "platform": device.platform,
+            "kind": device.device_kind,
+            "count": jax.device_count(),
+            "cpu_cores": os.cpu_count(),
+            "machine": platform.machine(),
+        },
+    }
+
+
+@functools.cache
+def _commit() -> str:
+    """The commit the package runs from, with `+changes` where the tree differs from it, or `unknown`.
+
+    A copy without its history says it in the variable PAIRCREDIT_COMMIT.
+    """
+    if told := os.environ.get("PAIRCREDIT_COMMIT"):
+        return told
+
+    def git(*words: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(Path(paircredit.__file__).parent), *words], capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    try:
+        changed = git("status", "--porcelain", "--untracked-files=no")
+        return git("rev-parse", "HEAD") + ("+changes" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
 
 
 def manifest_bytes(manifest: Mapping[str, Any]) -> bytes:
     """A manifest with its sum, as a file."""
-    return (json.dumps({**manifest, "sha256": body_sum(manifest)}, indent=1) + "\n").encode()
+    return (json.dumps({**manifest, "sha256": json_sum(manifest)}, indent=1) + "\n").encode()
 
 
 def read_manifest(path: Path, what: str = "the manifest of a run", shape: type = RunManifest) -> dict[str, Any]:
-    """A manifest whose sum is right and whose fields are what they should be.
-
-    Args:
-        path: the file.
-        what: it should be.
-        shape: a dataclass of the fields that are looked at.
-
-    Raises:
-        PaircreditError: it is not there, damaged, or of another format.
-    """
+    """A manifest whose sum is right and whose fields are those of a dataclass; `what` is said of one that is not."""
+    content = read_file(path)
     try:
-        manifest = parse_json(read_file(path))
-    except PaircreditError:
-        raise
+        manifest = parse_json(content)
     except ValueError as error:
         raise PaircreditError(f"{path} is damaged: it is not JSON ({error}).") from error
     if not isinstance(manifest, dict) or "format" not in manifest:
         raise PaircreditError(f"{path} is not {what}.")
     if manifest["format"] != FORMAT:
         raise PaircreditError(f"{path} has format {manifest['format']!r}; this version reads format {FORMAT}.")
-    try:
-        whole = manifest.get("sha256") == body_sum(manifest)
-    except ValueError:  # an infinite number, which nobody has written
-        whole = False
-    if not whole:
+    if not has_its_sum(manifest):
         raise PaircreditError(f"{path} is damaged: its content does not match its own SHA-256 sum.")
     found = misfit(manifest, shape)
     if found is None and shape is RunManifest:
@@ -136,11 +166,7 @@ def read_manifest(path: Path, what: str = "the manifest of a run", shape: type =
 
 
 def own_manifest(path: Path, kind: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest of a run folder that holds this very run.
-
-    Raises:
-        PaircreditError: the folder holds something else.
-    """
+    """The manifest of a run folder that holds this very run; one that holds something else is refused."""
     if not (path / MANIFEST).exists():
         raise exists_already(path)
     manifest = read_manifest(path / MANIFEST)
@@ -153,25 +179,14 @@ def own_manifest(path: Path, kind: str, spec: Mapping[str, Any]) -> dict[str, An
     return manifest
 
 
-def spec_sum(kind: str, spec: Mapping[str, Any]) -> str:
-    """The SHA-256 sum of what is run."""
-    return hashlib.sha256(json.dumps([kind, dict(spec)], sort_keys=True).encode()).hexdigest()
-
-
 def first_difference(there: Any, here: Any, name: str = "") -> str | None:
     """Where two JSON values differ first, in words; None where they do not."""
+    parts: Iterable[tuple[Any, Any, str]]
     if isinstance(there, dict) and isinstance(here, dict):
-        for key in {**here, **there}:
-            found = first_difference(there.get(key), here.get(key), f"{name}.{key}" if name else key)
-            if found is not None:
-                return found
-        return None
-    if isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
-        found_ones = (first_difference(a, b, f"{name}[{i}]") for i, (a, b) in enumerate(zip(there, here, strict=True)))
-        return next((found for found in found_ones if found is not None), None)
-    return None if there == here else f"{name.removeprefix('spec.')} is {_short(there)} there and {_short(here)} here"
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else text[:57] + "…"
+        inside = f"{name}." if name else ""
+        parts = ((there.get(key), here.get(key), inside + key) for key in {**here, **there})
+    elif isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
+        parts = ((a, b, f"{name}[{i}]") for i, (a, b) in enumerate(zip(there, here, strict=True)))
+    else:
+        return None if there == here else f"{name.removeprefix('spec.')} is {short(there)} there and {short(here)} here"
+    return next((found for part in parts if (found := first_difference(*part))), None)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from paircredit.errors import PaircreditError
-from paircredit.runs.folder import METRICS
+from paircredit.runs.manifest import METRICS
 from paircredit.runs.read import Run
 
 
@@ -25,21 +24,14 @@ def query_metrics(runs: Sequence[Run], sql: str) -> dict[str, np.ndarray]:
     try:
         import duckdb  # here and not above: training runs on machines that do not have it
     except ImportError as error:
-        raise PaircreditError("Reading metrics back needs DuckDB, which is missing: pip install duckdb.") from error
+        raise PaircreditError("SQL over metrics needs DuckDB: pip install 'paircredit[sql]'.") from error
     for run in runs:
         run.checked(METRICS)
-    files = [str(run.path / METRICS) for run in runs]
-    names: dict[str, Any] = {"file": files, "run": [run.name for run in runs]}
+    given = {"files": [str(run.path / METRICS) for run in runs], "names": [run.name for run in runs]}
     with duckdb.connect() as connection:
-        connection.execute("CREATE TABLE names (file VARCHAR, run VARCHAR)")
-        connection.executemany("INSERT INTO names VALUES (?, ?)", list(zip(names["file"], names["run"], strict=True)))
         connection.execute(
-            "CREATE VIEW metrics AS SELECT names.run, rows.* EXCLUDE (filename) "
-            "FROM read_json($files, format = 'newline_delimited', filename = true, union_by_name = true) AS rows "
-            "JOIN names ON rows.filename = names.file".replace("$files", _sql_list(files))
+            "CREATE TABLE metrics AS SELECT $names[list_position($files, filename)] AS run, * EXCLUDE (filename) "
+            "FROM read_json($files, format = 'newline_delimited', filename = true, union_by_name = true)",
+            given,
         )
         return {name: np.asarray(column) for name, column in connection.execute(sql).fetchnumpy().items()}
-
-
-def _sql_list(texts: Sequence[str]) -> str:
-    return "[" + ", ".join("'" + text.replace("'", "''") + "'" for text in texts) + "]"

@@ -7,7 +7,7 @@ import functools
 import hashlib
 import io
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,6 @@ from paircredit.runs.manifest import ARRAYS, LEARNER, LEARNER_FORMAT, MANIFEST, 
 from paircredit.runs.shape import parse_row
 from paircredit.runs.trees import read_archive, unflatten
 from paircredit.types import PyTree
-
-_LINES = 10_000
-"""Of metrics that are parsed at a time."""
-
 
 _PARTS_OF_RULES = (".contribution", ".redistributed_value", ".predictor", ".largest", ".quality")
 
@@ -39,66 +35,54 @@ class Run:
 
     @property
     def kind(self) -> str:
-        """What the run is."""
         return str(self.manifest["kind"])
 
     @property
     def spec(self) -> dict[str, Any]:
-        """What exactly was run."""
         return dict(self.manifest["spec"])
 
     @property
     def name(self) -> str:
-        """The name in the spec."""
         return str(self.spec["name"])
 
     @property
     def results(self) -> dict[str, Any]:
-        """Small results that the manifest holds."""
         return dict(self.manifest["results"])
 
     @property
     def finished(self) -> bool:
-        """Whether there is nothing more to come."""
         return bool(self.manifest["status"] == "finished")
+
+    @property
+    def begun(self) -> bool:
+        """Whether it has not failed and has written metrics."""
+        return self.manifest["status"] != "failed" and (self.path / METRICS).exists() and bool(self.checked(METRICS))
 
     def metrics(self) -> list[dict[str, Any]]:
         """All rows of metrics.jsonl."""
+        return list(self._rows())
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        content = self.checked(METRICS)
         try:
-            return [parse_row(line) for line in self.checked(METRICS).decode().splitlines()]
-        except PaircreditError:
-            raise
+            for line in content.decode().splitlines():
+                yield parse_row(line)
         except ValueError as error:
             raise PaircreditError(f"{self.path / METRICS} is damaged: not every line of it is a row.") from error
 
     @functools.cached_property
     def columns(self) -> dict[str, np.ndarray]:
-        """The same as an array per column of the first row, read once for all who look at this run.
-
-        Raises:
-            PaircreditError: the file is damaged, or a line has not these columns.
-        """
-        try:
-            lines = self.checked(METRICS).decode().splitlines()
-            if not lines:
-                return {}
-            names = parse_row(lines[0]).keys()
-            parts = [self._part(lines[begin : begin + _LINES], names) for begin in range(0, len(lines), _LINES)]
-        except PaircreditError:
-            raise
-        except ValueError as error:
-            raise PaircreditError(f"{self.path / METRICS} is damaged: not every line of it is a row.") from error
-        return {name: np.concatenate([part[name] for part in parts]) for name in names}
-
-    def _part(self, lines: Sequence[str], names: Collection[str]) -> dict[str, np.ndarray]:
-        """The columns of some lines; few at a time, because rows take many times the room of their columns."""
-        rows = [parse_row(line) for line in lines]
-        for row in rows:
-            if not row.keys() >= set(names):
+        """The same as an array per column of the first row, read once for all who look at this run."""
+        rows = self._rows()
+        columns = {name: [value] for name, value in next(rows, {}).items()}
+        for row in rows:  # into lists at once, because rows take many times the room of their columns
+            if not row.keys() >= columns.keys():
                 raise PaircreditError(
                     f"The metrics of {self.path} hold a line that is no row of a training: {str(row)[:80]}."
                 )
-        return {name: np.array([row[name] for row in rows]) for name in names}
+            for name, column in columns.items():
+                column.append(row[name])
+        return {name: np.array(column) for name, column in columns.items()}
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All arrays of arrays.npz, which is read once."""
@@ -109,14 +93,7 @@ class Run:
         return read_arrays(self.checked(ARRAYS), self.path / ARRAYS)
 
     def learner(self, like: PyTree) -> PyTree:
-        """The tree in learner.npz.
-
-        Args:
-            like: a tree of the structure, shapes and types that are expected; arrays or `jax.ShapeDtypeStruct`s.
-
-        Raises:
-            PaircreditError: there is none, it is damaged, or it is of another structure.
-        """
+        """The tree in learner.npz, if it is like the given one: of its structure, shapes and types."""
         path = self.path / LEARNER
         if LEARNER not in self.manifest["files"]:
             raise PaircreditError(
@@ -141,8 +118,8 @@ class Run:
         content = read_file(path)
         if hashlib.sha256(content).hexdigest() != expected["sha256"]:
             raise PaircreditError(
-                f"{path} is damaged: {_what_differs(len(content), expected['bytes'])} Remove the run's folder and give "
-                "the command that made it again."
+                f"{path} is damaged: its {len(content)} bytes are not the {expected['bytes']} that were written. "
+                "Remove the run's folder and give the command that made it again."
             )
         return content
 
@@ -159,11 +136,7 @@ def _present_name(name: str) -> str:
 
 
 def read_run(path: Path) -> Run:
-    """One run folder.
-
-    Raises:
-        PaircreditError: it is not there, damaged, unfinished, or of another format.
-    """
+    """One run folder; one that is not there, damaged, unfinished, or of another format is refused."""
     manifest = read_manifest(path / MANIFEST)
     if manifest["status"] == "failed":
         raise PaircreditError(f"The run {path} failed: {manifest['reason']}")
@@ -176,15 +149,12 @@ def read_run(path: Path) -> Run:
 
 
 def find_runs(folder: Path, finished_only: bool = False, so_far: bool = False) -> list[Run]:
-    """All runs in or below a folder, in order of their paths.
+    """All runs in or below a folder, in order of their paths; a folder without runs that can be read is refused.
 
     Args:
         folder: where to look.
         finished_only: leave out runs that were stopped, have failed, or are still running.
         so_far: take those of them that have not failed and have written metrics, and leave out the others.
-
-    Raises:
-        PaircreditError: there is none, or one of them cannot be read.
     """
     if not folder.is_dir():
         raise PaircreditError(f"There is no folder {folder}.")
@@ -196,36 +166,21 @@ def find_runs(folder: Path, finished_only: bool = False, so_far: bool = False) -
     refuse_headless_runs(folder)
     found = [Run(path, read_manifest(path / MANIFEST)) for path in paths]
     if finished_only or so_far:
-        found = [run for run in found if run.finished or (so_far and _has_metrics(run))]
+        found = [run for run in found if run.finished or (so_far and run.begun)]
     if not found:
         shown = ", or has metrics that can be shown" if so_far else ""
         raise PaircreditError(f"Of {len(paths)} runs in {folder} none is finished{shown}.")
     return [run if run.finished or so_far else read_run(run.path) for run in found]
 
 
-def _has_metrics(run: Run) -> bool:
-    """Whether an unfinished run has not failed and has written metrics."""
-    return run.manifest["status"] != "failed" and (run.path / METRICS).exists() and bool(run.checked(METRICS))
-
-
 def refuse_headless_runs(folder: Path) -> None:
-    """Nothing in or below a folder is passed over because it has lost its manifest.
-
-    Raises:
-        PaircreditError: there is such a run.
-    """
+    """Refuse a folder in which a run has lost its manifest: it would be passed over."""
     headless = [path.parent for path in sorted(folder.rglob(METRICS)) if not (path.parent / MANIFEST).exists()]
     if headless:
         raise PaircreditError(
             f"{headless[0]} has a {METRICS} and no {MANIFEST}, so that nobody can tell what it is; put the one back, "
             "or remove the folder."
         )
-
-
-def _what_differs(found: int, written: int) -> str:
-    if found == written:
-        return f"its {found} bytes have another SHA-256 sum than those that were written."
-    return f"it has {found} bytes, and {written} were written."
 
 
 def run_folders(folder: Path) -> list[Path]:

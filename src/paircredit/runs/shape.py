@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import json
 import types
 import typing
@@ -32,16 +33,16 @@ def _refuse_constant(name: str) -> Any:
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
-def parse_json(content: bytes) -> Any:
-    """The value that JSON text stands for.
-
-    Raises:
-        ValueError: it is not JSON, holds NaN or an infinite number, or is nested too deeply.
-    """
+def _decoded(text: str) -> Any:
     try:
-        value = _DECODER.decode(content.decode())
+        return _DECODER.decode(text)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+
+
+def parse_json(content: bytes) -> Any:
+    """The value of JSON text; a ValueError if it is none, holds NaN or an infinite number, or is nested too deeply."""
+    value = _decoded(content.decode())
     level, depth = [value], 0
     while level := [inner for outer in level if isinstance(outer, dict | list) for inner in _inner(outer)]:
         depth += 1
@@ -51,27 +52,31 @@ def parse_json(content: bytes) -> Any:
 
 
 def parse_row(line: str) -> dict[str, Any]:
-    """A line of metrics: names with one number or text each.
-
-    Raises:
-        ValueError: it is something else.
-    """
-    try:
-        row = _DECODER.decode(line)
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
+    """A line of metrics: names with one number or text each; a ValueError if it is something else."""
+    row = _decoded(line)
     if type(row) is not dict or not all(type(value) in SCALARS for value in row.values()):
         raise ValueError("it is no mapping from names to numbers and texts")
     return row
 
 
-def misfit(value: Any, kind: Any, name: str = "") -> str | None:
-    """Where a parsed value is not of a type, in words; None where all of it is.
+def json_sum(value: Any) -> str:
+    """The SHA-256 sum of a JSON value, without a `sha256` in it; a ValueError if it holds an infinite number."""
+    body = {key: part for key, part in value.items() if key != "sha256"} if isinstance(value, dict) else value
+    return hashlib.sha256(json.dumps(body, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
-    Args:
-        value: what `parse_json` has returned.
-        kind: a dataclass, or any type that a field of one may have.
-        name: the name of the value, for the words.
+
+def has_its_sum(value: Any) -> bool:
+    """Whether a parsed value is a mapping that holds its own sum as `sha256`."""
+    try:
+        return isinstance(value, dict) and value.get("sha256") == json_sum(value)
+    except ValueError:  # an infinite number, which nobody has written
+        return False
+
+
+def misfit(value: Any, kind: Any, name: str = "") -> str | None:
+    """Where a parsed value called `name` is not of a type, in words; None where all of it is.
+
+    The type is a dataclass, or any type that a field of one may have.
     """
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any:
@@ -126,5 +131,10 @@ def _inner(outer: Any) -> Iterable[Any]:
 
 
 def _not(value: Any, wanted: str, name: str) -> str:
+    return f"{name or 'it'} is {short(value)} and not {wanted}"
+
+
+def short(value: Any) -> str:
+    """A JSON value as text for a sentence, cut where it is long."""
     text = json.dumps(value, ensure_ascii=False)
-    return f"{name or 'it'} is {text if len(text) <= 60 else text[:57] + '…'} and not {wanted}"
+    return text if len(text) <= 60 else text[:57] + "…"

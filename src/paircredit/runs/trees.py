@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from paircredit.errors import PaircreditError
-from paircredit.runs.shape import misfit, parse_json
+from paircredit.runs.shape import has_its_sum, json_sum, misfit, parse_json
 from paircredit.types import PyTree, is_key
 
 HEADER = "header"
@@ -58,7 +58,7 @@ def array_sum(arrays: Mapping[str, np.ndarray]) -> str:
 def write_archive(file: BinaryIO, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Write plain arrays and a header, to which their sum and its own are added."""
     header = {**header, "arrays_sha256": array_sum(arrays)}
-    header["sha256"] = _json_sum(header)
+    header["sha256"] = json_sum(header)
     with zipfile.ZipFile(file, "w") as archive:
         for name, array in {**arrays, HEADER: np.frombuffer(json.dumps(header).encode(), np.uint8)}.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -68,13 +68,9 @@ def write_archive(file: BinaryIO, header: Mapping[str, Any], arrays: Mapping[str
 def read_archive(
     file: BinaryIO | io.BytesIO, path: Path, format_: int, shape: type = ArchiveHeader
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Header and arrays; every member's CRC is checked before anything is made of its bytes.
+    """Header and arrays of what `write_archive` wrote; `path` names the file, `shape` the fields of its header.
 
-    Args:
-        file: what `write_archive` wrote.
-        path: what to call it.
-        format_: the number that its header must have as `format`.
-        shape: a dataclass of the header's fields.
+    Every member's CRC is checked before anything is made of its bytes.
 
     Raises:
         DamagedFile: the file is not as it was written.
@@ -90,7 +86,7 @@ def read_archive(
     except Exception as error:  # whatever NumPy and zip make of bytes that are none of theirs
         reason = " ".join(str(error).split()) or type(error).__name__
         raise DamagedFile(f"{path} is damaged: {reason.rstrip('.')}.") from error
-    if not isinstance(header, dict) or header.get("sha256") != _json_sum(header):
+    if not has_its_sum(header):
         raise DamagedFile(f"{path} is damaged: its header does not match its own SHA-256 sum.")
     if header.get("format") != format_:
         raise PaircreditError(f"{path} has format {header.get('format')!r}; this version reads format {format_}.")
@@ -128,11 +124,7 @@ def plain(name: str, leaf: Any) -> tuple[np.ndarray, str]:
 
 
 def typed(array: np.ndarray, dtype: str, path: Path) -> np.ndarray:
-    """A plain array as what it was made of; the path is that of the file it comes from.
-
-    Raises:
-        DamagedFile: nothing of this type can have been made of it.
-    """
+    """A plain array as what it was made of; the path is that of the file it comes from."""
     try:
         return array.view(jnp.dtype(dtype))
     except (TypeError, ValueError) as error:
@@ -142,24 +134,19 @@ def typed(array: np.ndarray, dtype: str, path: Path) -> np.ndarray:
 def unflatten(
     prefix: str, like: PyTree, arrays: Mapping[str, np.ndarray], dtypes: Mapping[str, str], path: Path, advice: str
 ) -> PyTree:
-    """The tree that the arrays were made of, if it is like the given one.
+    """The tree that `flatten` made the arrays and types of, if it is like the given one in structure, shapes and types.
 
-    Args:
-        prefix: what `flatten` was given.
-        like: a tree of the structure, shapes and types that are expected; arrays or `jax.ShapeDtypeStruct`s.
-        arrays: plain ones, by name.
-        dtypes: their types.
-        path: of the file that they come from.
-        advice: the end of the sentence for whoever has a file of another tree.
-
-    Raises:
-        PaircreditError: they are of another tree.
+    `path` is the file that they come from, and `advice` the end of the sentence for whoever has another tree.
     """
+
+    def of_another(difference: str) -> PaircreditError:
+        return PaircreditError(f"{path} was made by a program with another state ({difference}); {advice}.")
+
     leaves, structure = jax.tree_util.tree_flatten_with_path(like)
     expected = {prefix + jax.tree_util.keystr(where): leaf for where, leaf in leaves}
     if difference := sorted(set(expected) ^ set(arrays)):
         who = "only the file has" if difference[0] in arrays else "the file lacks"
-        raise _other_program(path, f"{who} {difference[0]}", advice)
+        raise of_another(f"{who} {difference[0]}")
     restored = []
     for name, leaf in expected.items():
         new = _like(leaf, arrays[name], dtypes[name], path)
@@ -167,7 +154,7 @@ def unflatten(
             kind = f"{dtypes[name]}{list(arrays[name].shape)}"
             own = type(leaf).__name__ if type(leaf) in PLAIN else leaf.dtype
             wanted = f"{own}{list(jnp.shape(leaf))}"
-            raise _other_program(path, f"{name} is {kind} there and {wanted} here", advice)
+            raise of_another(f"{name} is {kind} there and {wanted} here")
         restored.append(new)
     return jax.tree_util.tree_unflatten(structure, restored)
 
@@ -189,12 +176,3 @@ def _like(leaf: Any, array: np.ndarray, dtype: str, path: Path) -> Any:
     if isinstance(leaf, np.generic):
         return array[()]
     return array if isinstance(leaf, np.ndarray) else jax.device_put(array, may_alias=False)
-
-
-def _other_program(path: Path, difference: str, advice: str) -> PaircreditError:
-    return PaircreditError(f"{path} was made by a program with another state ({difference}); {advice}.")
-
-
-def _json_sum(header: Mapping[str, Any]) -> str:
-    body = {key: value for key, value in header.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()

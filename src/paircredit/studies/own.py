@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import os
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from paircredit.results.charts import Line, Panel, grid, legend_above, lines, looks, short, styled, ticks
+from paircredit.results.charts import Line, Panel, figure, finish, grid, lines, looks, short, ticks
 from paircredit.results.curves import RETURN, Curve, whole_curve
-from paircredit.results.exhibits import Exhibit
+from paircredit.results.exhibits import Table, column, exhibit, interval, table
 from paircredit.results.intervals import mean_interval
 from paircredit.results.names import LABELS, OF_ERRORS, environment_name, in_order, runs_of, title
 from paircredit.results.pictures import PAIR_AXES, PairAxes, Picture, later, pictures
-from paircredit.results.tables import Table, column, interval, table
 from paircredit.runs.read import Run
 from paircredit.studies.study import Study
 
@@ -34,12 +31,10 @@ MOST_PANELS = 12
 _COLUMNS = 4
 
 
-@dataclasses.dataclass(frozen=True)
-class OwnRun:
+class OwnRun(NamedTuple):
     """A run, and what it is called beside others.
 
     Attributes:
-        run: on disk.
         place: its environment; with the settings that differ, where runs are on several of the same name.
         label: its method, and after a comma what tells it from other runs of the method on the place.
         curve: what it recorded; None where that is too little.
@@ -55,6 +50,10 @@ class OwnRun:
         """What it recorded, the return first."""
         return sorted(self.curve.values, key=lambda name: name != RETURN) if self.curve else []
 
+    def moves(self, quantity: str) -> bool:
+        """Whether there is anything to see; the length of episodes may always be the same."""
+        return self.curve is not None and bool((self.curve.values[quantity] != self.curve.values[quantity][0, 0]).any())
+
     @property
     def scores(self) -> np.ndarray | None:
         """The mean return over the last tenth, of every member."""
@@ -64,62 +63,54 @@ class OwnRun:
 def own_runs(runs: Sequence[Run]) -> list[OwnRun]:
     """The runs of `paircredit train`, by environment, method and folder."""
     found = runs_of(runs, OWN)
-    if not found:
-        return []
-    settings = [run.spec["env_settings"] for run in found]
-    places = _places([(environment_name(run.spec["env"], own), own) for run, own in zip(found, settings, strict=True)])
-    kinds = [(place, run.spec["method"]) for place, run in zip(places, found, strict=True)]
-    folders = _short_names([run.path for run in found])
-    named = [
-        OwnRun(run, place, method if kinds.count((place, method)) == 1 else f"{method}, {folder}", whole_curve(run))
-        for run, (place, method), folder in zip(found, kinds, folders, strict=True)
-    ]
-    return sorted(named, key=lambda own: (own.place, _rank(own.run.spec["method"]), own.label))
+    kinds = [(_place(run, found), run.spec["method"]) for run in found]
+    named = []
+    for run, (place, method) in zip(found, kinds, strict=True):
+        label = method if kinds.count((place, method)) == 1 else f"{method}, {_folder(run, found)}"
+        named.append(OwnRun(run, place, label, whole_curve(run)))
+    rank = {label: place for place, label in enumerate(LABELS)}
+    return sorted(named, key=lambda own: (own.place, rank.get(own.run.spec["method"], len(rank)), own.label))
 
 
-def _rank(method: str) -> int:
-    return LABELS.index(method) if method in LABELS else len(LABELS)
+def _environment(run: Run) -> str:
+    return environment_name(run.spec["env"], run.spec["env_settings"])
 
 
-def _places(environments: Sequence[tuple[str, dict[str, Any]]]) -> list[str]:
-    """Names of environments, with the settings in which those of the same name differ."""
-    names = []
-    for env, settings in environments:
-        others = [other for name, other in environments if name == env]
-        differing = [key for key in settings if len({json.dumps(other.get(key)) for other in others}) > 1]
-        changes = ", ".join(f"{key} {_text(settings[key])}" for key in differing)
-        names.append(f"{env}, {changes}" if changes else env)
-    return names
+def _place(run: Run, runs: Sequence[Run]) -> str:
+    """The name of a run's environment, with the settings in which those of the same name differ."""
+    own = run.spec["env_settings"]
+    others = [other.spec["env_settings"] for other in runs if _environment(other) == _environment(run)]
+    differing = [key for key in own if len({json.dumps(other.get(key)) for other in others}) > 1]
+    texts = [f"{key} {own[key]:g}" if isinstance(own[key], float) else f"{key} {own[key]}" for key in differing]
+    return ", ".join([_environment(run), *texts])
 
 
-def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _folder(run: Run, runs: Sequence[Run]) -> str:
+    """The name of a run's folder, with those above it where a name occurs twice."""
+    if len({other.path.name for other in runs}) == len(runs):
+        return run.path.name
+    above = os.path.commonpath([other.path.resolve() for other in runs])
+    return run.path.resolve().relative_to(above).as_posix()
 
 
-def _short_names(paths: Sequence[Path]) -> list[str]:
-    """The names of the folders, with those above them where a name occurs twice."""
-    if len({path.name for path in paths}) == len(paths):
-        return [path.name for path in paths]
-    above = os.path.commonpath([path.resolve() for path in paths])
-    return [path.resolve().relative_to(above).as_posix() for path in paths]
-
-
-@styled
+@figure("training-curves", "Own runs: learning curves")
 def _curves(runs: Sequence[Run]) -> Figure | None:
-    """A panel per environment and quantity with a curve per run, against frames."""
+    """A panel per environment and quantity with a curve per run, against frames.
+
+    What runs of paircredit train recorded in the course of training, against frames: a panel per environment and
+    quantity, a curve per run. Lines are means over seeds, bands are 95 % bootstrap intervals of the mean. Runs of the
+    same method are told apart by their folders. They are no part of the paper's experiments.
+    """
     shown = [own for own in own_runs(runs) if own.curve]
     if not shown:
         return None
-    panels = list(
-        dict.fromkeys(
-            (own.place, name) for own in shown for name in own.quantities if name == RETURN or _moves(own, name)
-        )
-    )
+    moving = ((own.place, name) for own in shown for name in own.quantities if name == RETURN or own.moves(name))
+    panels = list(dict.fromkeys(moving))
     one_place = len({place for place, _ in panels}) == 1
     in_a_square = min(math.ceil(len(panels) ** 0.5), _COLUMNS)
     columns = len(panels) if len(panels) <= _COLUMNS else in_a_square
     size = max(3.3 * columns + 0.4, 6.4), 2.7 * math.ceil(len(panels) / columns) + 0.9
-    figure, axes_of = grid(len(panels), columns, size)
+    drawn, axes_of = grid(len(panels), columns, size)
     look = looks(in_order({own.label for own in shown}))
     for axes, (place, name) in zip(axes_of, panels, strict=True):
         curves = [
@@ -134,20 +125,17 @@ def _curves(runs: Sequence[Run]) -> Figure | None:
         axes.set_xlim(left=0)
         ticks(axes.xaxis, 4, short)
         ticks(axes.yaxis, 5, short)
-    figure.supxlabel("frames", fontsize=11)
-    legend_above(figure)
-    return figure
+    finish(drawn, "frames", "")
+    return drawn
 
 
-def _moves(own: OwnRun, quantity: str) -> bool:
-    """Whether there is anything to see; the length of episodes may always be the same."""
-    assert own.curve is not None
-    values = own.curve.values[quantity]
-    return bool((values != values.flat[0]).any())
-
-
+@exhibit("training-runs", "Own runs: returns")
 def _table(runs: Sequence[Run]) -> Table | None:
-    """A row per run: what was trained, and its return over the last tenth."""
+    """A row per run: what was trained, and its return over the last tenth.
+
+    Mean returns over the last tenth of the training of every run of paircredit train, with 95 % bootstrap intervals
+    over seeds where there are several. Settings are those of the method that differ from the preset.
+    """
 
     def changed(own: OwnRun) -> str:
         return ", ".join(f"{name} {value}" for name, value in own.run.spec["method_settings"].items()) or "none"
@@ -172,9 +160,14 @@ def _table(runs: Sequence[Run]) -> Table | None:
     )
 
 
-@styled
+@figure("training-weights", "Own runs: pair weights")
 def _weights(runs: Sequence[Run]) -> Figure | None:
-    """A picture per run that has learned weights."""
+    """A picture per run that has learned weights.
+
+    Each cell is the weight with which what arrives in the state (or at the step) of the column counts for an action in
+    the state (or at the step) of the row, at the end of training. Steps are of the episodes or segments of the last
+    batch, over which the weights of networks are averaged. The paper shows such pictures of its DAG and of Key-to-Door.
+    """
     found = [(own, pairs) for own in own_runs(runs) if own.run.finished and (pairs := _pairs(own)) is not None]
     if not found:
         return None
@@ -187,13 +180,13 @@ def _weights(runs: Sequence[Run]) -> Figure | None:
         name += ", one seed" if seeds == 1 else f", mean of {seeds} seeds"
         weighed = "TD error" if own.run.spec["method"] in OF_ERRORS else "reward"
         panels.append(Picture(name, weights, axes, f"{of} of the {weighed}", f"{of} of the action"))
-    figure = pictures(
+    drawn = pictures(
         panels, _COLUMNS, lambda columns, rows: (max(3.6 * columns + 0.9, 5.4), 3.9 * rows + 0.3), title_size=11, pad=20
     )
     told = [shown[0][0].place] if one_place else []
     told += [f"the first {len(shown)} of {len(found)} runs"] if len(shown) < len(found) else []
-    figure.suptitle(", ".join(told), fontsize=11, color="#555555")
-    return figure
+    drawn.suptitle(", ".join(told), fontsize=11, color="#555555")
+    return drawn
 
 
 def _pairs(own: OwnRun) -> tuple[np.ndarray, PairAxes, str] | None:
@@ -206,39 +199,11 @@ def _pairs(own: OwnRun) -> tuple[np.ndarray, PairAxes, str] | None:
     if weights is None or weights.ndim != 3 or weights.shape[1] != weights.shape[2]:
         return None
     by_state = logits is not None and logits.shape[1] == weights.shape[1]
-    own_axes = (
-        PAIR_AXES[spec["env"]](spec["env_settings"], weights.shape[1:], by_state) if spec["env"] in PAIR_AXES else None
-    )
+    own_axes = PAIR_AXES.get(spec["env"], lambda *_: None)(spec["env_settings"], weights.shape[1:], by_state)
     usual = PairAxes(np.ma.masked_array if by_state else later)
     return weights.mean(axis=0, dtype=float), own_axes or usual, "state" if by_state else "step"
 
 
-FIGURES = (
-    Exhibit(
-        "training-curves",
-        "Own runs: learning curves",
-        "What runs of paircredit train recorded in the course of training, against frames: a panel per environment "
-        "and quantity, a curve per run. Lines are means over seeds, bands are 95 % bootstrap intervals of the mean. "
-        "Runs of the same method are told apart by their folders. They are no part of the paper's experiments.",
-        _curves,
-    ),
-    Exhibit(
-        "training-weights",
-        "Own runs: pair weights",
-        "Each cell is the weight with which what arrives in the state (or at the step) of the column counts for an "
-        "action in the state (or at the step) of the row, at the end of training. Steps are of the episodes or "
-        "segments of the last batch, over which the weights of networks are averaged. The paper shows such pictures of "
-        "its DAG and of Key-to-Door.",
-        _weights,
-    ),
-)
-TABLES = (
-    Exhibit(
-        "training-runs",
-        "Own runs: returns",
-        "Mean returns over the last tenth of the training of every run of paircredit train, with 95 % bootstrap "
-        "intervals over seeds where there are several. Settings are those of the method that differ from the preset.",
-        _table,
-    ),
-)
+FIGURES = (_curves, _weights)
+TABLES = (_table,)
 OWN_RUNS = Study((), FIGURES, TABLES)

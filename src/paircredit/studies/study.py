@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from paircredit.experiments.spec import Recipe
-from paircredit.results.exhibits import Claim, Exhibit
-from paircredit.results.tables import Table
+from paircredit.results.exhibits import Claim, Exhibit, Table
 from paircredit.runs.read import Run
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from paircredit.experiments.spec import Recipe, UmbrellaVarianceSpec
-from paircredit.results.charts import COLOURS, only_ticks, styled
+from paircredit.results.charts import COLOURS, figure, note, only_ticks
 from paircredit.results.curves import rows
-from paircredit.results.exhibits import Claim, Exhibit, Status
-from paircredit.results.tables import Table, column, table
+from paircredit.results.exhibits import Claim, Status, Table, column, exhibit, table
 from paircredit.runs.read import Run
 from paircredit.studies.study import Study
 
@@ -28,47 +27,47 @@ _SHADES = ("#b0b0b0", "#7d7d7d", "#4d4d4d", "#1a1a1a")
 _MARKERS = ("o", "s", "^", "D")
 
 
-class Scale(NamedTuple):
-    """Lengths, variances of the noise, and episodes per MDP."""
-
-    lengths: tuple[int, ...]
-    variances: tuple[float, ...]
-    episodes: int
-
-
+_MEAN = 0.5
 _SCALES = {
-    "smoke": Scale((5, 10), (1.0,), 20_000),
-    "short": Scale((2, 5, 10, 20, 50), (0.25, 1.0, 4.0), 40_000),
-    "paper": Scale((2, 5, 10, 20, 50, 100), (0.25, 1.0, 4.0, 25.0), 100_000),
+    "smoke": UmbrellaVarianceSpec(KIND, (5, 10), (1.0,), _MEAN, 20_000),
+    "short": UmbrellaVarianceSpec(KIND, (2, 5, 10, 20, 50), (0.25, 1.0, 4.0), _MEAN, 40_000),
+    "paper": UmbrellaVarianceSpec(KIND, (2, 5, 10, 20, 50, 100), (0.25, 1.0, 4.0, 25.0), _MEAN, 100_000),
 }
 
 
-def _runs(scale: Scale) -> list[UmbrellaVarianceSpec]:
-    return [UmbrellaVarianceSpec(KIND, scale.lengths, scale.variances, mean=0.5, episodes=scale.episodes)]
-
-
-@styled
+@figure("umbrella-variance", "Umbrella: variance of the decision's advantage")
 def _figure(runs: Sequence[Run]) -> Figure | None:
-    """Variance against length for every σ², and the variance of PWR in a strip of its own below."""
+    """Variance against length for every σ², and the variance of PWR in a strip of its own below.
+
+    The morning's decision alone determines the last reward, and T−1 noisy rewards of variance σ² lie between. Points
+    are the measured variance of the first action's Monte Carlo advantage, two per length because there are two actions;
+    lines are the prediction (T−1)σ². The strip below shows pairwise weighted rewards with weight on the last reward
+    only, on a linear axis because a logarithmic one has no 0. The paper derives both and draws neither: (T−1)σ² for
+    Monte Carlo, exactly 0 for the pairwise weights.
+    """
     found = rows(runs, KIND)
     if not found:
         return None
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 5.6), layout="constrained")
-    upper, strip = figure.subplots(2, 1, sharex=True, height_ratios=(5, 1))
+    drawn = Figure(figsize=(8, 5.6), layout="constrained")
+    upper, strip = drawn.subplots(2, 1, sharex=True, height_ratios=(5, 1))
     _draw_monte_carlo(upper, [row for row in found if row["estimator"] == MONTE_CARLO])
     _draw_pwr(strip, [row for row in found if row["estimator"] == PWR])
     lengths = sorted({row["length"] for row in found})
     strip.set_xscale("log")
     only_ticks(strip.xaxis, [float(length) for length in lengths])
     strip.set_xlabel("length T of an episode")
-    figure.supylabel("variance of the first action's advantage", fontsize=11)
-    return figure
+    drawn.supylabel("variance of the first action's advantage", fontsize=11)
+    return drawn
 
 
+@exhibit("umbrella-variance", "Variance of the first action's advantage")
 def _table(runs: Sequence[Run]) -> Table | None:
-    """A row per MDP and first action: predicted and measured variances."""
+    """A row per MDP and first action: predicted and measured variances.
+
+    Predicted and measured for Monte Carlo, measured for pairwise weights on the last reward only.
+    """
     found = rows(runs, KIND)
     quiet = {_case(row): row["measured_variance"] for row in found if row["estimator"] == PWR}
 
@@ -101,14 +100,8 @@ def _draw_monte_carlo(axes: Axes, rows: list[dict[str, Any]]) -> None:
         line = np.geomspace(lengths.min(), lengths.max(), 60)
         axes.plot(line, (line - 1) * variance, color=colour, linewidth=1.2)
         axes.plot(lengths, measured, marker, color=colour, markersize=6, markeredgecolor="white", markeredgewidth=0.5)
-        axes.annotate(
-            f"σ² = {variance:g}",
-            (line[-1], (line[-1] - 1) * variance),
-            xytext=(9, 0),
-            textcoords="offset points",
-            va="center",
-            annotation_clip=False,
-        )
+        plain: dict[str, Any] = {"va": "center", "annotation_clip": False, "fontsize": 11, "color": "black"}
+        note(axes, f"σ² = {variance:g}", (line[-1], (line[-1] - 1) * variance), (9, 0), **plain)
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter("{x:g}")
     only_ticks(axes.yaxis, None)
@@ -151,26 +144,8 @@ def _judge(runs: Sequence[Run]) -> tuple[Status, str]:
     )
 
 
-FIGURES = (
-    Exhibit(
-        "umbrella-variance",
-        "Umbrella: variance of the decision's advantage",
-        "The morning's decision alone determines the last reward, and T−1 noisy rewards of variance σ² lie between. "
-        "Points are the measured variance of the first action's Monte Carlo advantage, two per length because there "
-        "are two actions; lines are the prediction (T−1)σ². The strip below shows pairwise weighted rewards with "
-        "weight on the last reward only, on a linear axis because a logarithmic one has no 0. The paper derives both "
-        "and draws neither: (T−1)σ² for Monte Carlo, exactly 0 for the pairwise weights.",
-        _figure,
-    ),
-)
-TABLES = (
-    Exhibit(
-        "umbrella-variance",
-        "Variance of the first action's advantage",
-        "Predicted and measured for Monte Carlo, measured for pairwise weights on the last reward only.",
-        _table,
-    ),
-)
+FIGURES = (_figure,)
+TABLES = (_table,)
 CLAIMS = (
     Claim(
         "U1",
@@ -179,5 +154,6 @@ CLAIMS = (
         _judge,
     ),
 )
-EXPERIMENTS = (Recipe("umbrella", "variance of the decision's advantage in the umbrella MDP", _SCALES, _runs),)
+SUMMARY = "variance of the decision's advantage in the umbrella MDP"
+EXPERIMENTS = (Recipe("umbrella", SUMMARY, _SCALES, lambda spec: [spec]),)
 UMBRELLA = Study(EXPERIMENTS, FIGURES, TABLES, CLAIMS)

@@ -10,12 +10,13 @@ from jaxtyping import Array, Key
 
 from paircredit.envs.protocol import Environment
 from paircredit.errors import PaircreditError
-from paircredit.metagradient import GradientCheck, MetaProblem, check_metagradient, unrolled_objective
+from paircredit.metagradient import MetaProblem, check_metagradient, unrolled_objective
+from paircredit.metagradient.checks import GradientCheck
 from paircredit.metagradient.optimisers import apply_updates
 from paircredit.metagradient.problem import Tape
 from paircredit.methods.loops import Trained
 from paircredit.methods.registry import method_name
-from paircredit.training.loop import inner_updates, learns_weights
+from paircredit.training.loop import inner_updates
 from paircredit.types import PyTree
 
 SAME = 1e-7
@@ -37,15 +38,12 @@ def check_method(
         env: to collect episodes in.
         updates: inner updates to go through; 1 is the paper's one-step rule.
         key: of everything random.
-        directions: along which the differences are taken.
+        directions: the number of directions along which differences are taken.
 
     Returns:
         The check; `relative_error` should be around 1e-6 or less.
-
-    Raises:
-        PaircreditError: the method has no weights, or `learn` moves the policy otherwise than `problem` says.
     """
-    if not learns_weights(method):
+    if not method.learns_weights:
         raise PaircreditError(f"{method_name(method)} has no weights to learn, so it has no metagradient to check.")
     init_key, batch_key, direction_key = jax.random.split(jax.random.key(0) if key is None else key, 3)
     learner = method.init(init_key, env)
@@ -75,8 +73,7 @@ def replayed_policies(problem: MetaProblem, eta: PyTree, policy: PyTree, state: 
         theta = apply_updates(theta, updates)
         return (theta, state), Trained(theta, state)
 
-    policies: Trained = jax.lax.scan(update, (policy, state), inner)[1]
-    return policies
+    return jax.lax.scan(update, (policy, state), inner)[1]
 
 
 def _refuse_another_policy(method: Any, learned: Trained, replayed: Trained) -> None:

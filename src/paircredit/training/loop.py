@@ -22,11 +22,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from paircredit.envs.protocol import Environment, Summarises
-from paircredit.metagradient import global_norm, unrolled_metagradient
+from paircredit.metagradient import unrolled_metagradient
+from paircredit.metagradient.optimisers import global_norm
 from paircredit.methods.agent import Learner, meta_learn
-from paircredit.methods.loops import mean_over_valid
-from paircredit.methods.protocol import Method
-from paircredit.parts import part
+from paircredit.methods.loops import mean_over_valid, part
+from paircredit.methods.rule import Method
 from paircredit.training.rollout import collect, collect_episodes, start_actors, summary_of
 from paircredit.types import PyTree, Trajectory
 
@@ -68,11 +68,6 @@ class Plan(eqx.Module):
     inner_updates: int = eqx.field(static=True, default=16)
     learn_weights: bool = eqx.field(static=True, default=True)
     probe: Probe | None = eqx.field(static=True, default=None)
-
-
-def learns_weights(method: Method) -> bool:
-    """Whether the method has an outer loop."""
-    return method.learns_weights
 
 
 def start(method: Method, env: Environment, plan: Plan, key: Key[Array, ""], weights: PyTree = None) -> LoopState:
@@ -133,7 +128,7 @@ def learn(
 
 def improves_weights(method: Any, plan: Plan) -> bool:
     """Whether the outer loop runs."""
-    return plan.learn_weights and learns_weights(method)
+    return plan.learn_weights and method.learns_weights
 
 
 def summarise(method: Any, env: Environment, plan: Plan, state: LoopState) -> Summary:
@@ -154,7 +149,7 @@ def reset_iteration(method: Any, env: Environment, plan: Plan, state: LoopState)
     """
     init_key, inner_key, key = jax.random.split(state.key, 3)
     fresh = method.init(init_key, env)
-    if isinstance(fresh, Learner) or learns_weights(method):
+    if isinstance(fresh, Learner) or method.learns_weights:
         fresh = replace(fresh, weights=state.learner.weights)
     meta = improves_weights(method, plan)
     learner, kept, evaluated, returns = inner_updates(method, env, fresh, inner_key, plan.inner_updates, evaluate=meta)
@@ -183,16 +178,8 @@ def inner_updates(
     Batch i is collected with θ_i, evaluates update i−1 and feeds update i. Of K+1 batches the first only feeds and the
     last only evaluates; its update is thrown away, which is cheaper than a second copy of the rollout in the program.
 
-    Args:
-        method: what learns.
-        env: where.
-        learner: θ_0.
-        key: of the batches.
-        count: the number K of updates.
-        evaluate: whether outer data are wanted.
-
-    Returns:
-        The learner after the last batch; inner and outer data of the K updates, stacked; mean returns of the batches.
+    Returns the learner after the last batch; inner and, if they are to `evaluate`, outer data of the K = `count`
+    updates, stacked; mean returns of the batches.
     """
 
     def update(before: Any, batch_key: Array) -> tuple[Any, tuple]:
@@ -214,33 +201,16 @@ def mean_return(trajectory: Trajectory) -> Float[Array, ""]:
 def start_members(
     methods: PyTree, envs: PyTree, plan: Plan, keys: Key[Array, " M"], weights: PyTree = None
 ) -> LoopState:
-    """`start` for every member. Compiled by itself: inside a `jit` of your own, map `start`.
-
-    Args:
-        methods: the members' hyperparameters, stacked.
-        envs: the members' environments, stacked.
-        plan: what is going to be done.
-        keys: one per member.
-        weights: weight functions to start from, stacked, or None.
-    """
-    state: LoopState = start_program()(methods, envs, plan, keys, weights)
-    return state
+    """`start` for every member, all arguments stacked. Compiled by itself: inside a `jit` of your own, map `start`."""
+    return start_program()(methods, envs, plan, keys, weights)
 
 
 def run_chunk(methods: PyTree, envs: PyTree, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:
-    """`plan.updates` iterations of every member.
+    """`plan.updates` iterations of every member, all arguments stacked; the memory of the state is taken over.
 
-    Args:
-        methods: the members' hyperparameters, stacked.
-        envs: the members' environments, stacked.
-        plan: what to do.
-        state: the members' states, stacked; its memory is taken over.
-
-    Returns:
-        The states afterwards, and summaries of shape [M, updates].
+    Returns the states afterwards, and summaries of shape [M, updates].
     """
-    result: tuple[LoopState, Summary] = chunk_program()(methods, envs, plan, state)
-    return result
+    return chunk_program()(methods, envs, plan, state)
 
 
 def start_program() -> Any:

@@ -7,6 +7,7 @@ one and is not valid (`Trajectory` says how a segment looks).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -16,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from paircredit.envs.protocol import Environment, EnvSpec
 from paircredit.methods.loops import ILLEGAL_LOGIT
-from paircredit.methods.protocol import Method
+from paircredit.methods.rule import Method
 from paircredit.networks.perception import prepare
 from paircredit.types import PyTree, TimeStep, Trajectory, episode_numbers
 
@@ -30,7 +31,7 @@ class Actors(eqx.Module):
         legal: what they may do.
         carry: what they remember.
         over: their episode has ended; the next step starts another one, if they start again.
-        paid: so far in the episode, as players count it; None for actors that do not start again.
+        return_so_far: of the episode, as players count it; None for actors that do not start again.
         last_return: of the last episode that ended; 0 before.
         ended: the number of episodes that have ended.
     """
@@ -40,14 +41,14 @@ class Actors(eqx.Module):
     legal: Bool[Array, "*members B A"]
     carry: PyTree
     over: Bool[Array, "*members B"]
-    paid: Float[Array, "*members B"] | None = None
+    return_so_far: Float[Array, "*members B"] | None = None
     last_return: Float[Array, "*members B"] | None = None
     ended: Float[Array, "*members B"] | None = None
 
     @property
     def start_again(self) -> bool:
         """Whether another episode follows an end."""
-        return self.paid is not None
+        return self.return_so_far is not None
 
 
 class Outcome(NamedTuple):
@@ -82,9 +83,9 @@ def collect(
     that a network derives from its parameters, and the episode that would begin at each step.
 
     Args:
-        method: whose actors they are; there are `method.episodes`.
-        learner: with whose policy they act.
-        env: where.
+        method: has `method.episodes` actors.
+        learner: has the policy that they act by.
+        env: where they act.
         actors: those that go on (`Actors`), or () for whole episodes of fresh ones.
         key: of everything random.
 
@@ -113,7 +114,9 @@ def collect(
         following, outcome = follow(method, learner, before, actions, carry, state, after)
         return following, recorded(before, actions, outcome)
 
-    later, steps = jax.lax.scan(step, first, (noise, step_keys, beginnings), unroll=_steps_per_iteration())
+    # On a GPU copying the state of a loop costs as much as a step's work.
+    unroll = 4 if jax.default_backend() == "gpu" else 1
+    later, steps = jax.lax.scan(step, first, (noise, step_keys, beginnings), unroll=unroll)
     return trajectory_of(steps, later), later if later.start_again else ()
 
 
@@ -178,34 +181,28 @@ def follow(
 ) -> tuple[Actors, Outcome]:
     """The actors after a step, and what is kept of what it led to.
 
-    Args:
-        method: whose actors they are.
-        learner: with whose policy they acted.
-        before: the actors as they acted.
-        actions: what they did.
-        carry: what they remember of it.
-        state: of the environments afterwards; of new episodes where the old ones were over.
-        after: what the environments said.
+    `before` are the actors as they took the actions, `carry` is what they remember, and `state` and `after` are what
+    the environments say afterwards; those of new episodes where the old ones were over.
     """
     after = _nothing_happened(after, before.over)
     carry = jax.vmap(method.remember)(carry, actions, after.reward)
     ends = after.terminated | after.truncated
     outcome = Outcome(after.reward, after.terminated, after.truncated)
-    if before.paid is None or before.last_return is None or before.ended is None:
+    if before.return_so_far is None or before.last_return is None or before.ended is None:
         # The final observation stays, so that `observations[n]` of an episode of n steps is the final one.
         observation = choose(before.over, before.observation, after.observation)
         legal = choose(before.over, before.legal, after.legal)
         return Actors(state, observation, legal, carry, before.over | ends), outcome
     over = ends if after.over is None else after.over
-    paid = before.paid + (after.reward if after.score is None else after.score)
+    so_far = before.return_so_far + (after.reward if after.score is None else after.score)
     following = Actors(
         state=state,
         observation=after.observation,
         legal=after.legal,
         carry=choose(before.over, fresh_carry(method, learner, method.episodes), carry),
         over=over,
-        paid=jnp.where(over, 0.0, paid),
-        last_return=jnp.where(over, paid, before.last_return),
+        return_so_far=jnp.where(over, 0.0, so_far),
+        last_return=jnp.where(over, so_far, before.last_return),
         ended=before.ended + over.astype(before.ended.dtype),
     )
     return following, outcome
@@ -246,16 +243,10 @@ def summary_of(actors: Actors) -> dict[str, Array]:
     return {"episode_return": mean, "ended_episodes": jnp.sum(actors.ended)}
 
 
-def _steps_per_iteration() -> int:
-    """Of a compiled loop over time: several on a GPU, where copying the loop's state costs as much as a step's work."""
-    return 4 if jax.default_backend() == "gpu" else 1
-
-
 def _nothing_happened(after: TimeStep, where: Bool[Array, " B"]) -> TimeStep:
     """A time step that pays nothing and ends nothing, for actors whose episode was over."""
-    return TimeStep(
-        observation=after.observation,
-        legal=after.legal,
+    return replace(
+        after,
         reward=jnp.where(where, 0.0, after.reward),
         terminated=after.terminated & ~where,
         truncated=after.truncated & ~where,

@@ -17,11 +17,10 @@ from paircredit.envs.hosted import is_hosted
 from paircredit.envs.protocol import EpisodesOnHost
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.methods.registry import method_name
-from paircredit.training.hosted import HostedMembers
+from paircredit.training.hosted.groups import HostedMembers
 from paircredit.training.loop import LoopState, Plan, Protocol, start_program
-from paircredit.training.members import member_keys, stack_members
-from paircredit.training.memory import enough_memory, refuse_batches_too_large, refuse_learners_too_large
-from paircredit.training.sharding import Placement, place_members
+from paircredit.training.members import Placement, member_keys, place_members, stack_members
+from paircredit.training.memory import enough_memory, refuse_too_large
 from paircredit.types import PyTree
 
 LARGE_POLICY = 2**20
@@ -60,31 +59,23 @@ def train(
         envs: one per member, of the same structure.
         seeds: one per member.
         plan: what a chunk does. Its `updates` should divide the total, or the rest is compiled separately.
-        total_updates: how many iterations in all.
+        total_updates: the number of iterations in all.
         weights: weight functions to start from, stacked over members.
         on_chunk: called after every chunk.
         go_on: updates that were made before and the states after them, to continue an earlier training as if it had
             not stopped; the memory of the states is taken over.
-
-    Returns:
-        The members' final states.
     """
-    _refuse_what_cannot_start(methods, envs, seeds, plan, total_updates, weights)
+    done = 0 if go_on is None else go_on[0]
+    _refuse_what_cannot_start(methods, envs, seeds, plan, total_updates, weights, done)
     with _place(methods, envs, plan) as place:
         stacked_methods, stacked_envs = place.put((stack_members(methods), stack_members(envs)))
         memory = functools.partial(enough_memory, len(seeds), methods[0].episodes, envs[0].spec.horizon)
         if go_on is None:
             keys, weights = place.put((member_keys(seeds), weights))
             with memory():
-                done, state = 0, place.start_members(stacked_methods, stacked_envs, plan, keys, weights)
+                state = place.start_members(stacked_methods, stacked_envs, plan, keys, weights)
         else:
-            done, state = go_on[0], place.put(go_on[1])
-            if done > total_updates:
-                raise PaircreditError(f"A training of {total_updates} updates cannot go on after {done} of them.")
-            if done % plan.updates and done != total_updates:
-                raise PaircreditError(
-                    f"After {done} updates no chunk of {plan.updates} ends, so training cannot go on there."
-                )
+            state = place.put(go_on[1])
         while done < total_updates:
             size = min(plan.updates, total_updates - done)
             chunk_plan = plan if size == plan.updates else dataclasses.replace(plan, updates=size)
@@ -106,17 +97,14 @@ def _place(methods: Sequence[Any], envs: Sequence[Any], plan: Plan) -> Iterator[
         yield place_members(len(methods))
         return
     with HostedMembers(methods, envs[0], plan) as hosted:
-        yield Placement(1, lambda tree: tree, hosted.start_members, hosted.run_chunk)
+        yield Placement(lambda tree: tree, hosted.start_members, hosted.run_chunk)
 
 
 def states_like(
     methods: Sequence[Any], envs: Sequence[Any], seeds: Sequence[int], plan: Plan, weights: PyTree = None
 ) -> LoopState:
     """The structure, shapes and types of the members' states, without computing any; arguments as for `train`."""
-    state: LoopState = start_program().eval_shape(
-        stack_members(methods), stack_members(envs), plan, member_keys(seeds), weights
-    )
-    return state
+    return start_program().eval_shape(stack_members(methods), stack_members(envs), plan, member_keys(seeds), weights)
 
 
 def even_chunks(total_updates: int, most: int) -> int:
@@ -144,7 +132,13 @@ def refuse_segments(methods: Sequence[Any], envs: Sequence[Any], protocol: str) 
 
 
 def _refuse_what_cannot_start(
-    methods: Sequence[Any], envs: Sequence[Any], seeds: Sequence[int], plan: Plan, total_updates: int, weights: PyTree
+    methods: Sequence[Any],
+    envs: Sequence[Any],
+    seeds: Sequence[int],
+    plan: Plan,
+    total_updates: int,
+    weights: PyTree,
+    done: int,
 ) -> None:
     if not len(methods) == len(envs) == len(seeds):
         raise PaircreditError(
@@ -159,10 +153,13 @@ def _refuse_what_cannot_start(
     if not methods:
         raise PaircreditError("There is nobody to train: give at least one method, environment and seed.")
     _refuse_shared_episodes(envs, seeds)
-    refuse_batches_too_large(methods, envs[0])
-    refuse_learners_too_large(methods, envs[0])
+    refuse_too_large(methods, envs[0])
     if any(leaf.shape[0] != len(seeds) for leaf in jax.tree.leaves(weights)):
         raise PaircreditError(f"The weights to start from need a leading axis of {len(seeds)}, one entry per member.")
+    if done > total_updates:
+        raise PaircreditError(f"A training of {total_updates} updates cannot go on after {done} of them.")
+    if done % plan.updates and done != total_updates:
+        raise PaircreditError(f"After {done} updates no chunk of {plan.updates} ends, so training cannot go on there.")
 
 
 def _refuse_shared_episodes(envs: Sequence[Any], seeds: Sequence[int]) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import get_args
 
 import equinox as eqx
 import jax
@@ -15,16 +16,11 @@ from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import Discrete, EnvSpec, Vector
 from paircredit.errors import PaircreditError, unknown_name
-from paircredit.networks.layers import Dense
+from paircredit.networks.layers import Dense, LagEncoding, NetworkSpec, PairPerception
 from paircredit.networks.perception import PerceptionModule, perception_of
-from paircredit.networks.spec import LagEncoding, NetworkSpec
-from paircredit.weights.pairs import (
-    PairParameters,
-    dense_pair_logits,
-    kernel_pair_logits,
-    tiled_pair_logits,
-    whole_pair_logits,
-)
+from paircredit.weights.pairs.at_once import PairParameters, dense_pair_logits, whole_pair_logits
+from paircredit.weights.pairs.kernel import kernel_pair_logits
+from paircredit.weights.pairs.tiled import tiled_pair_logits
 from paircredit.weights.tables import PairInputs, SigmoidTable
 
 OUTPUT_SCALE = 0.01
@@ -61,14 +57,10 @@ class PairNetwork(eqx.Module):
         sees_signal: bool,
         perception: PerceptionModule | None = None,
     ) -> PairNetwork:
-        """Fan-in normal weights, biases of 0, all pairs near ½.
+        """Fan-in normal weights, biases of 0, all pairs near ½, for episodes of T = `horizon` steps.
 
-        Args:
-            key: draws the weights.
-            horizon: the number of steps T of an episode.
-            spec: sizes.
-            sees_signal: whether columns also see what arrives with them, clipped to ±1 (Meta-PWTD).
-            perception: the network's own perception module; None: it sees the features of a value network.
+        With `sees_signal` columns also see what arrives with them, clipped to ±1 (Meta-PWTD). Without a perception
+        module of its own it sees the features of a value network.
         """
         pair_backend(spec.backend, jax.dtypes.canonicalize_dtype(float), horizon)  # refuse a bad name here, not later
         keys = jax.random.split(key, 4)
@@ -116,19 +108,11 @@ class PairNetwork(eqx.Module):
 def weights_for(
     key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale: float, sees_signal: bool
 ) -> SigmoidTable | PairNetwork:
-    """Learned weights that start near ½: a table over pairs of states, or the pair network.
-
-    Args:
-        key: draws the initial parameters.
-        spec: the environment whose pairs are weighed.
-        network: sizes of the pair network.
-        scale: the parameters of a table start uniform in ± this.
-        sees_signal: whether a network also sees what it weighs.
-    """
+    """Learned weights that start near ½: a table of parameters uniform in ± `scale`, or the pair network."""
     if isinstance(spec.observation, Discrete):
         return SigmoidTable.random(key, spec.observation.size, scale)
-    if network.pair_perception not in ("auto", "shared", "own"):
-        raise unknown_name("perception of the pair network", network.pair_perception, ("auto", "shared", "own"))
+    if network.pair_perception not in get_args(PairPerception):
+        raise unknown_name("perception of the pair network", network.pair_perception, get_args(PairPerception))
     own = network.pair_perception == "own" or (
         network.pair_perception == "auto" and isinstance(spec.observation, Vector)
     )
@@ -144,7 +128,7 @@ def lag_encoding(horizon: int, kind: LagEncoding) -> np.ndarray:
     if kind == "one-hot":  # times √T: the entries of the embedding then start with deviation 1
         return np.sqrt(horizon) * np.eye(horizon)
     if kind != "sinusoidal":
-        raise unknown_name("lag encoding", kind, ("one-hot", "scalar", "sinusoidal"))
+        raise unknown_name("lag encoding", kind, get_args(LagEncoding))
     angles = lags[:, None] / (2.0 * horizon) ** (np.arange(SINUSOIDS)[None, :] / SINUSOIDS)
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
 

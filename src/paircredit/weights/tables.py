@@ -1,24 +1,35 @@
 """Pair weights that need no network: tables over states or times, and the weights of the classical estimators.
 
+Handcrafted ones are those that a person who knows the environment would write: 1 where a reward depends on the action,
+else 0.
+
 `PairWeights` is what every weight function is, those of networks included, and `PairInputs` what it may look at. Tables
 over states look at the observations of a trajectory, which are numbers of states, and at nothing else.
 """
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from functools import singledispatch
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from paircredit.envs.dag import Dag, layers, num_states, reachable
+from paircredit.envs.key_to_door import KeyToDoor
+from paircredit.envs.protocol import Environment
+from paircredit.envs.umbrella import Umbrella
 from paircredit.errors import PaircreditError
 from paircredit.estimators.returns import backward_recurrence
 from paircredit.types import PyTree
 
 LARGEST_TABLE = 2**29
 """Entries of the largest table that is built (2 GiB in float32)."""
+KEY_TO_DOOR_DISCOUNT = 0.92
+"""The discount inside a phase of the handcrafted Key-to-Door weights (paper, Key-to-Door appendix)."""
 
 
 class PairInputs(eqx.Module):
@@ -44,7 +55,6 @@ class PairWeights(Protocol):
 
     def __call__(self, inputs: PairInputs) -> Float[Array, "T T"]:
         """`weights[t, k]` = f(S_t, S_{k+1}, k+1−t); entries below the diagonal mean nothing."""
-        ...
 
 
 @runtime_checkable
@@ -53,7 +63,6 @@ class MatrixWeights(Protocol):
 
     def matrix(self) -> Float[Array, "N N"]:
         """The weight of every pair of states, or of times."""
-        ...
 
 
 class SigmoidTable(eqx.Module):
@@ -72,7 +81,6 @@ class SigmoidTable(eqx.Module):
         return jax.nn.sigmoid(self.eta[states[:-1, None], states[None, 1:]])
 
     def matrix(self) -> Float[Array, "S S"]:
-        """The weight of every pair of states."""
         return jax.nn.sigmoid(self.eta)
 
 
@@ -86,7 +94,6 @@ class FixedTable(eqx.Module):
         return self.table[states[:-1, None], states[None, 1:]]
 
     def matrix(self) -> Float[Array, "S S"]:
-        """The weight of every pair of states."""
         return self.table
 
 
@@ -103,7 +110,6 @@ class FixedPairs(eqx.Module):
         return self.pairs
 
     def matrix(self) -> Float[Array, "T T"]:
-        """The weight of every pair of times."""
         return self.pairs
 
 
@@ -114,6 +120,51 @@ def check_table_size(num_states: int) -> None:
             f"A table of pair weights over {num_states} states has {num_states**2:,} entries; "
             f"at most {LARGEST_TABLE:,} are built. Choose a smaller environment."
         )
+
+
+@singledispatch
+def handcrafted_weights(env: Environment) -> Any:
+    """The handcrafted weight function of an environment: a `FixedTable` over states, or `FixedPairs` of times.
+
+    Teach it your own environment with `@handcrafted_weights.register`.
+    """
+    raise PaircreditError(
+        f"Nobody has handcrafted pair weights for {env.spec.name}; "
+        "register a function with paircredit.weights.handcrafted_weights.register, or give a table of weights."
+    )
+
+
+@handcrafted_weights.register
+def handcrafted_dag_weights(env: Dag) -> FixedTable:
+    """1 iff state j can follow state i and pays for the decision in i: layer(j) = depth + 2 − layer(i)."""
+    check_table_size(num_states(env.depth))
+    layer = layers(env.depth)
+    pays = reachable(env.depth) & (layer[None, :] == env.depth + 2 - layer[:, None])
+    return FixedTable(jnp.asarray(pays, dtype=float))
+
+
+@handcrafted_weights.register
+def handcrafted_umbrella_weights(env: Umbrella) -> FixedTable:
+    """w_{0T} = 1, the evening's reward for the morning's decision, and 0 for every other pair."""
+    count = 2 * env.horizon
+    check_table_size(count)
+    return FixedTable(jnp.zeros((count, count)).at[0, count - 1].set(1.0))
+
+
+@handcrafted_weights.register
+def handcrafted_key_to_door_weights(env: KeyToDoor, discount: float = KEY_TO_DOOR_DISCOUNT) -> FixedPairs:
+    """Credit for the key from the door, for apples from apples, for the door from the door, by the clock.
+
+    An action of the apple or door phase gets what its own phase pays later, discounted by the delay. An action of the
+    key phase gets what the door phase pays, discounted from the first step of that phase: however early the key was
+    fetched, it opens the door as soon as the agent is there.
+    """
+    action, paid = np.indices((env.horizon, env.horizon))
+    fetching, in_door_phase = action < env.key_steps, paid >= env.door_start
+    same_phase = (action >= env.door_start) == in_door_phase
+    delay = np.where(fetching, paid - env.door_start, paid - action)
+    depends = np.where(fetching, in_door_phase, same_phase) & (delay >= 0)
+    return FixedPairs(jnp.asarray(np.where(depends, discount ** np.maximum(delay, 0), 0.0), dtype=float))
 
 
 def exponential_weights(

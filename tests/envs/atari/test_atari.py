@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from paircredit.envs import environment_config, environments, make_environment
-from paircredit.envs.atari import GAMES
 from paircredit.envs.atari.environment import Seen
+from paircredit.envs.atari.games import GAMES
 from paircredit.envs.atari.pool import Raw
 from paircredit.envs.protocol import Pixels
 from paircredit.methods import make_method, replace_dotted
@@ -284,8 +284,8 @@ def test_a2c_rr_records_the_newest_frames():
     settings = TINY | {f"prediction.{name}": value for name, value in prediction.items()}
     method = replace_dotted(make_method("a2c-rr", "small", "atari/breakout"), settings, "a2c-rr")
     learner = train([method], [env], [0], Plan(updates=4), 4).learner
-    kept = learner.own.predictor.state.recordings
-    assert kept.frames.pixels.shape == (1, 6, 16, 40, 40, 1) and int(kept.books.stored[0]) >= 2
+    kept = learner.own.predictor.state.buffer
+    assert kept.frames.pixels.shape == (1, 6, 16, 40, 40, 1) and int(kept.slots.stored[0]) >= 2
     assert (np.asarray(kept.frames.pixels) > 0).any()
 
 
@@ -321,14 +321,14 @@ def test_the_paper_s_games_are_known_by_name():
     ("settings", "says"),
     [
         ({"game": "MsPacman"}, "no game called 'MsPacman'"),
-        ({"sticky_action_probability": 1.5}, "is a probability"),
-        ({"steps": 0}, "steps is 0, but must be at least 1"),
+        ({"sticky_action_probability": 1.5}, "sticky_action_probability is 1.5, but must lie between 0 and 1"),
+        ({"steps": 0}, "steps is 0, but must lie between 1 and 2,147,483,647"),
         ({"groups": 0}, "groups is 0"),
         ({"size": 3}, "size is 3"),
-        ({"size": 100_000}, "size is 100,000, but must be at most 1,024"),
-        ({"most_frames": 2**31}, "most_frames is 2,147,483,648"),
-        ({"frame_skip": 2**31}, "frame_skip is 2,147,483,648"),
-        ({"most_noops": 2**31 - 1}, "most_noops is 2,147,483,647"),
+        ({"size": 100_000}, "size is 100000, but must lie between 8 and 1,024"),
+        ({"most_frames": 2**31}, "most_frames is 2147483648"),
+        ({"frame_skip": 2**31}, "frame_skip is 2147483648"),
+        ({"most_noops": 2**31 - 1}, "most_noops is 2147483647"),
         ({"niceness": 21}, "niceness is 21"),
         ({"rollouts": "gpu"}, "kind of rollouts"),
     ],

@@ -18,7 +18,7 @@ import pytest
 
 from paircredit.envs import make_environment
 from paircredit.envs.atari.pool import AtariPool, AtariProcess
-from paircredit.envs.turns import Turns
+from paircredit.envs.hosted import Turns
 from paircredit.errors import PaircreditError
 from paircredit.scheduling import LONGEST_SLICE, ONLY_WHEN_IDLE
 
@@ -128,7 +128,7 @@ def test_processes_end_with_the_pool_and_with_whoever_started_them():
     assert pool.process.returncode == 0
     turns.close()
     script = (
-        "import numpy as np\nfrom paircredit.envs import make_environment\nfrom paircredit.envs.turns import Turns\n"
+        "import numpy as np\nfrom paircredit.envs import make_environment\nfrom paircredit.envs.hosted import Turns\n"
         "pool = make_environment('atari/pong', rollouts='host').open(np.arange(2), Turns(1))\npool.reset()\n"
         "print(pool.process.pid, flush=True)\ninput()\n"
     )

@@ -11,19 +11,13 @@ import numpy as np
 import pytest
 
 from paircredit.envs import Vector, environment_config, make_environment
-from paircredit.envs.bsuite import (
-    DOMAINS,
-    SWEEP,
-    CartpoleConfig,
-    CatchChance,
-    CatchConfig,
-    UmbrellaChainConfig,
-    UmbrellaChance,
-    bsuite_config,
-    domain_sweep,
-)
-from paircredit.studies.bsuite.curves import RANDOM_PLAY
-from paircredit.training import collect_episodes, stack_members
+from paircredit.envs.bsuite.cartpole import CartpoleConfig
+from paircredit.envs.bsuite.catch import CatchChance, CatchConfig
+from paircredit.envs.bsuite.sweep import DOMAINS, SWEEP, bsuite_config, domain_sweep
+from paircredit.envs.bsuite.umbrella import UmbrellaChainConfig, UmbrellaChance
+from paircredit.studies.bsuite.measures import RANDOM_PLAY
+from paircredit.training import collect_episodes
+from paircredit.training.members import stack_members
 from tests.envs.bsuite.balance import balance
 from tests.players import Player
 from tests.sentences import refused
@@ -251,12 +245,12 @@ def test_every_bit_of_the_umbrella_is_a_coin_of_its_own(width):
         ("catch", {"noise_scale": -1.0}, ("noise_scale is -1.0",)),
         ("catch", {"reward_scale": float("nan")}, ("reward_scale is nan",)),
         ("catch_scale", {"reward_scale": -1.0}, ("reward_scale is -1.0", "above 0")),
-        ("umbrella_length", {"length": 0}, ("length 0", "at least 1")),
+        ("umbrella_length", {"length": 0}, ("length is 0", "between 1 and 2,147,483,647")),
         ("umbrella_length", {"length": 101}, ("length 101", "max_length 100")),
         ("umbrella_distract", {"distractors": 101}, ("101 distractors", "max_distractors 100")),
-        ("umbrella_length", {"length": 2**32, "max_length": 0}, ("4,294,967,296 steps", "2,147,483,647")),
-        ("umbrella_distract", {"distractors": 2**31, "max_distractors": 0}, ("2,147,483,648 distractors",)),
-        ("catch_scale", {"reward_scale": 1e39}, ("reward_scale is 1e+39", "finite")),
+        ("umbrella_length", {"length": 2**32, "max_length": 0}, ("length is 4294967296", "2,147,483,647")),
+        ("umbrella_distract", {"distractors": 2**31, "max_distractors": 0}, ("distractors is 2147483648",)),
+        ("catch_scale", {"reward_scale": 1e39}, ("reward_scale is 1e+39", "at most 1e+38")),
         ("cartpole", {"max_steps": 1002}, ("max_steps is 1002",)),
         ("discounting_chain", {"mapping_seed": -1}, ("mapping_seed is -1",)),
     ],

@@ -13,17 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paircredit.envs.bsuite import (
-    DOMAINS,
-    CartpoleState,
-    Catch,
-    CatchChance,
-    UmbrellaChain,
-    UmbrellaChance,
-    domain_sweep,
-)
-from paircredit.envs.bsuite.umbrella import SIGHTS, WORD, words_per_step
-from paircredit.training import stack_members
+from paircredit.envs.bsuite.cartpole import CartpoleState
+from paircredit.envs.bsuite.catch import Catch, CatchChance
+from paircredit.envs.bsuite.sweep import DOMAINS, domain_sweep
+from paircredit.envs.bsuite.umbrella import SIGHTS, WORD, UmbrellaChain, UmbrellaChance, words_per_step
+from paircredit.training.members import stack_members
 from paircredit.types import Trajectory
 from tests.envs.bsuite.balance import balance
 from tests.envs.bsuite.original import Original, total_regret

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from paircredit.envs import make_environment
-from paircredit.envs.minatar import GAMES, MinAtarState
-from paircredit.envs.minatar.seaquest import DIVERS, ENEMIES, SHOTS, Divers, Enemies, Shots
+from paircredit.envs.minatar import GAMES
+from paircredit.envs.minatar.game import MinAtarState
+from paircredit.envs.minatar.seaquest import DIVERS, ENEMIES, SHOTS
 from tests.envs.minatar.original import play, play_crowd
 
 STEPS = int(os.environ.get("PAIRCREDIT_PARITY_STEPS", "1500"))
@@ -126,10 +127,14 @@ def sea_of(empty, player, shots, enemies, divers):
         enemy_timer=jnp.int32(100),
         diver_timer=jnp.int32(100),
         move_speed=jnp.int32(2),
-        shots=Shots(shots[0], shots[1], shots[2] > 0, shots[3] > 0),
-        divers=Divers(divers[0], divers[1], divers[2] > 0, divers[4] > 0, divers[3]),
-        enemies=Enemies(x, y, right > 0, alive > 0, wait, submarine > 0, reload),
+        shots=things(empty.shots, shots[0], shots[1], shots[2], shots[3]),
+        divers=things(empty.divers, divers[0], divers[1], divers[2], divers[4], wait=divers[3]),
+        enemies=things(empty.enemies, x, y, right, alive, wait=wait, submarine=submarine > 0, reload=reload),
     )
+
+
+def things(none, x, y, right, alive, **more):
+    return dataclasses.replace(none, x=x, y=y, right=right > 0, alive=alive > 0, **more)
 
 
 def columns(things, size):

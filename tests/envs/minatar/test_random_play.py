@@ -9,7 +9,7 @@ import pytest
 
 from paircredit.envs import make_environment
 from paircredit.envs.minatar import GAMES
-from paircredit.studies.games.curves import MINATAR
+from paircredit.studies.games.measures import MINATAR
 from tests.rungs import nightly_but
 
 ACTORS, MOST_STEPS = 512, 2_600

@@ -9,13 +9,12 @@ No JAX is imported here: the process is there at once.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import importlib
 import json
 import mmap
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,54 +29,40 @@ BEGIN, STEP, DONE = b"b", b"s", b"d"
 """What is asked of a process, and what it answers."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """All that the emulator is told; nothing is left to its defaults, which differ between its versions and parts."""
-
-    game: str
-    sticky_action_probability: float
-    most_noops: int
-    frame_skip: int
-    size: int
-    fire_at_start: bool
-    most_frames: int
-    all_actions: bool
-    threads: int
-    niceness: int
+Settings = Mapping[str, Any]
+"""Those of an `AtariConfig`, by name, as one process tells them to another."""
 
 
-def open_emulators(options: Options, count: int, beside_others: bool = False) -> Any:
+def open_emulators(settings: Settings, count: int, beside_others: bool = False) -> Any:
     """This many of them, whose threads stand back when others want the cores, as those do that keep them supplied.
 
-    Args:
-        options: of the emulators.
-        count: of them.
-        beside_others: other pools share the cores with this one.
+    They share the cores with other pools where some are `beside_others`. Nothing is left to the emulator's defaults:
+    they differ between its versions and parts.
     """
     vector, gymnasium = importlib.import_module("ale_py.vector_env"), importlib.import_module("gymnasium")
     make = partial(
         vector.AtariVectorEnv,
-        options.game,
+        settings["game"],
         count,
         batch_size=0,
-        num_threads=options.threads,
+        num_threads=settings["threads"],
         thread_affinity_offset=-1,
-        max_num_frames_per_episode=options.most_frames,
-        repeat_action_probability=options.sticky_action_probability,
-        full_action_space=options.all_actions,
+        max_num_frames_per_episode=settings["most_frames"],
+        repeat_action_probability=float(settings["sticky_action_probability"]),
+        full_action_space=settings["all_actions"],
         continuous=False,
         autoreset_mode=gymnasium.vector.AutoresetMode.NEXT_STEP,
-        img_height=options.size,
-        img_width=options.size,
+        img_height=settings["size"],
+        img_width=settings["size"],
         grayscale=True,
         stack_num=1,
-        frameskip=options.frame_skip,
-        maxpool=options.frame_skip > 1,
-        noop_max=options.most_noops + 1,  # the emulator draws from 0 up to one less
+        frameskip=settings["frame_skip"],
+        maxpool=settings["frame_skip"] > 1,
+        noop_max=settings["most_noops"] + 1,  # the emulator draws from 0 up to one less
         episodic_life=False,  # ends at lost lives and clipped rewards are ours: scores are those of whole games
         life_loss_info=False,
         reward_clipping=False,
-        use_fire_reset=options.fire_at_start,
+        use_fire_reset=settings["fire_at_start"],
     )
 
     def made() -> Any:
@@ -87,7 +72,7 @@ def open_emulators(options: Options, count: int, beside_others: bool = False) ->
             share_cores(sorted(own_threads() - others))
         return emulators
 
-    return less_urgently(made, options.niceness)
+    return less_urgently(made, settings["niceness"])
 
 
 def said_at_start(frame: np.ndarray, info: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -116,17 +101,14 @@ def shared_bytes(count: int, size: int) -> int:
     return count * (8 + 4 * 4 + size * size)
 
 
-def serve(options: Options, count: int, files: Sequence[int]) -> None:
+def serve(settings: Settings, count: int, files: Sequence[int]) -> None:
     """Do what is asked until nobody can ask any more.
 
-    Args:
-        options: of the emulators.
-        count: of them.
-        files: numbers of open ones: the shared memory; where questions come in and answers go out; the ends of `Turns`.
+    The files are open: the shared memory; where questions come in and answers go out; the ends of `Turns`.
     """
     shared, asked, answers, free, passed_on = files
-    given, frame, news = lay_out(mmap.mmap(shared, shared_bytes(count, options.size)), count, options.size)
-    emulators = open_emulators(options, count, beside_others=True)
+    given, frame, news = lay_out(mmap.mmap(shared, shared_bytes(count, settings["size"])), count, settings["size"])
+    emulators = open_emulators(settings, count, beside_others=True)
     while question := os.read(asked, 1):
         if question == BEGIN:
             answer = said_at_start(*emulators.reset(seed=given.copy()))
@@ -146,4 +128,4 @@ def serve(options: Options, count: int, files: Sequence[int]) -> None:
 if __name__ == "__main__":
     told = json.loads(sys.argv[1])
     with contextlib.suppress(BrokenPipeError):  # whoever asked is gone
-        serve(Options(**told["options"]), told["count"], told["files"])
+        serve(told["settings"], told["count"], told["files"])

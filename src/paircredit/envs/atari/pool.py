@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import importlib
 import json
 import mmap
@@ -18,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from paircredit.envs.atari import emulators
-from paircredit.envs.atari.emulators import Options
-from paircredit.envs.turns import Turns
+from paircredit.envs.atari.emulators import Settings
+from paircredit.envs.hosted import Turns
 from paircredit.errors import PaircreditError
 
 PATIENCE = 10.0
@@ -61,24 +60,21 @@ class Raw(NamedTuple):
 class AtariPool:
     """This many emulators of one game, which start again by themselves in the step after an end."""
 
-    def __init__(self, options: Options, seeds: np.ndarray) -> None:
+    def __init__(self, settings: Settings, seeds: np.ndarray) -> None:
         """One emulator for every seed."""
-        require_emulator(options.game)
+        require_emulator(settings["game"])
         self._seeds = np.asarray(seeds, dtype=np.int64)
-        self._emulators = emulators.open_emulators(options, len(seeds))
+        self._emulators = emulators.open_emulators(settings, len(seeds))
         self._handle: Any = None
         self._step: Any = None
 
     def reset(self) -> Raw:
-        """Begin a game in each."""
         return Raw(*emulators.said_at_start(*self._emulators.reset(seed=self._seeds)))
 
     def send(self, actions: np.ndarray) -> None:
-        """Begin a step in all."""
         self._emulators.send(np.asarray(actions, dtype=np.int32))
 
     def receive(self) -> Raw:
-        """Wait until the step is done."""
         return Raw(*emulators.said(*self._emulators.recv()))
 
     @property
@@ -100,24 +96,20 @@ class AtariPool:
 
 
 class AtariProcess:
-    """The same in a process of its own, which takes turns with others; for steps that Python drives.
+    """The same in a process of its own, which takes turns with others; for steps that Python drives."""
 
-    Attributes:
-        process: with the emulators.
-    """
-
-    def __init__(self, options: Options, seeds: np.ndarray, turns: Turns) -> None:
+    def __init__(self, settings: Settings, seeds: np.ndarray, turns: Turns) -> None:
         """Returns at once: processes that are started one after another open their emulators side by side."""
-        require_emulator(options.game)
-        count, self._game, self._turns = len(seeds), options.game, turns
+        require_emulator(settings["game"])
+        count, self._game, self._turns = len(seeds), settings["game"], turns
         self._seeds = np.asarray(seeds, dtype=np.int64)
         shared = _nameless_file()
-        os.ftruncate(shared, size := emulators.shared_bytes(count, options.size))
-        self._given, self._frame, self._news = emulators.lay_out(mmap.mmap(shared, size), count, options.size)
+        os.ftruncate(shared, size := emulators.shared_bytes(count, settings["size"]))
+        self._given, self._frame, self._news = emulators.lay_out(mmap.mmap(shared, size), count, settings["size"])
         asked, self._questions = os.pipe()
         self._answers, answers = os.pipe()
         files = [shared, asked, answers, *turns.ends]
-        told = {"options": dataclasses.asdict(options), "count": count, "files": files}
+        told = {"settings": settings, "count": count, "files": files}
         # Python's path without the folder of the script, whose files have names of their own.
         command = [sys.executable, "-P", str(Path(emulators.__file__)), json.dumps(told)]
         # In a session of its own, so that Ctrl-C is for this process alone, which then closes that one.
@@ -126,7 +118,6 @@ class AtariProcess:
             os.close(end)
 
     def reset(self) -> Raw:
-        """Begin a game in each."""
         self._ask(emulators.BEGIN, self._seeds)
         return self.receive()
 
@@ -135,7 +126,6 @@ class AtariProcess:
         self._ask(emulators.STEP, actions)
 
     def receive(self) -> Raw:
-        """Wait until the step is done."""
         if os.read(self._answers, 1) != emulators.DONE:
             raise self._gone()
         return Raw(self._frame.copy(), self._news.copy())
@@ -188,11 +178,7 @@ def require_emulator(game: str) -> None:
 
 
 def count_actions(game: str, all_actions: bool) -> int:
-    """How many actions a game knows.
-
-    Raises:
-        PaircreditError: there is no such game.
-    """
+    """How many actions a game knows; refuses one that the emulator does not know."""
     require_emulator(game)
     ale_py = importlib.import_module("ale_py")
     roms = importlib.import_module("ale_py.roms")

@@ -4,30 +4,3 @@ What differs between the variants of a domain is data, so that all of them train
 episode is drawn at its beginning: `start` takes the draws explicitly, `reset` draws them from a key and calls it, and
 `step` needs no random numbers. That is also how the tests replay the draws of the original.
 """
-
-from paircredit.envs.bsuite.cartpole import Cartpole, CartpoleConfig, CartpoleState
-from paircredit.envs.bsuite.catch import Catch, CatchChance, CatchConfig, CatchState
-from paircredit.envs.bsuite.discounting_chain import DiscountingChain, DiscountingChainConfig, DiscountingChainState
-from paircredit.envs.bsuite.sweep import DOMAINS, SWEEP, bsuite_config, domain_sweep
-from paircredit.envs.bsuite.umbrella import UmbrellaChain, UmbrellaChainConfig, UmbrellaChance, UmbrellaState
-
-__all__ = [
-    "DOMAINS",
-    "SWEEP",
-    "Cartpole",
-    "CartpoleConfig",
-    "CartpoleState",
-    "Catch",
-    "CatchChance",
-    "CatchConfig",
-    "CatchState",
-    "DiscountingChain",
-    "DiscountingChainConfig",
-    "DiscountingChainState",
-    "UmbrellaChain",
-    "UmbrellaChainConfig",
-    "UmbrellaChance",
-    "UmbrellaState",
-    "bsuite_config",
-    "domain_sweep",
-]

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int, Int32, Key
 
 from paircredit.envs.bsuite.regret import cartpole_regret, episode_summary
 from paircredit.envs.protocol import EnvSpec, Vector
-from paircredit.errors import PaircreditError
+from paircredit.settings import check_all, setting
 from paircredit.types import TimeStep, Trajectory
 
 CART_MASS, POLE_MASS, HALF_LENGTH = 1.0, 0.1, 0.5
@@ -57,7 +57,7 @@ class Cartpole(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        return EnvSpec("bsuite/cartpole", 3, Vector(6), self.horizon)
+        return EnvSpec("bsuite/cartpole", 3, Vector(6), self.horizon, watched=("regret",))
 
     def reset(self, key: Key[Array, ""]) -> tuple[CartpoleState, TimeStep]:
         """Draw where the cart and the pole are and how fast they move."""
@@ -109,10 +109,9 @@ class Cartpole(eqx.Module):
 class CartpoleConfig:
     """Settings of bsuite's cartpole."""
 
-    max_steps: int = LONGEST
+    max_steps: int = setting(LONGEST, at_least=1, at_most=LONGEST)
     """Steps of the longest episode (bsuite: 1001); fewer is another, easier task, for trying things out."""
 
     def build(self) -> Cartpole:
-        if not 1 <= self.max_steps <= LONGEST:
-            raise PaircreditError(f"Cartpole's max_steps is {self.max_steps}, but must lie between 1 and {LONGEST}.")
+        check_all(self, "bsuite/cartpole")
         return Cartpole(self.max_steps)

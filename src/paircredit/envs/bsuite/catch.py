@@ -19,13 +19,15 @@ from jaxtyping import Array, Float, Int, Int32, Key
 
 from paircredit.envs.bsuite.regret import catch_regret, episode_summary
 from paircredit.envs.protocol import EnvSpec, Vector
-from paircredit.errors import PaircreditError
+from paircredit.settings import check_all, setting
 from paircredit.types import TimeStep, Trajectory
 
 ROWS, COLUMNS = 10, 5
 """The board."""
 STEPS = ROWS - 1
 """The length of every episode."""
+LARGEST_SCALE = 1e38
+"""Larger rewards become infinite in single precision."""
 
 
 class CatchChance(eqx.Module):
@@ -56,7 +58,7 @@ class Catch(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        return EnvSpec("bsuite/catch", 3, Vector(ROWS * COLUMNS), STEPS)
+        return EnvSpec("bsuite/catch", 3, Vector(ROWS * COLUMNS), STEPS, watched=("regret",))
 
     def reset(self, key: Key[Array, ""]) -> tuple[CatchState, TimeStep]:
         """Draw the column of the ball and the noise of all rewards."""
@@ -96,23 +98,11 @@ class Catch(eqx.Module):
 class CatchConfig:
     """Settings of catch."""
 
-    noise_scale: float = 0.0
+    noise_scale: float = setting(0.0, at_least=0, at_most=LARGEST_SCALE)
     """Deviation of the normal noise on every reward (bsuite's catch_noise: 0.1, 0.3, 1, 3, 10)."""
-    reward_scale: float = 1.0
+    reward_scale: float = setting(1.0, above=0, at_most=LARGEST_SCALE)
     """What rewards are multiplied by, before the noise (bsuite's catch_scale: 0.001, 0.03, 1, 30, 1000)."""
 
     def build(self) -> Catch:
-        largest = float(jnp.finfo(jax.dtypes.canonicalize_dtype(float)).max)  # larger ones become infinite in an array
-        for name in ("noise_scale", "reward_scale"):
-            if not abs(getattr(self, name)) <= largest:
-                raise PaircreditError(
-                    f"Catch's {name} is {getattr(self, name)}; a finite number, below {largest:.1e} in size, is needed."
-                )
-        if self.noise_scale < 0:
-            raise PaircreditError(f"Catch's noise_scale is {self.noise_scale}; a deviation cannot be negative.")
-        if self.reward_scale <= 0:
-            raise PaircreditError(
-                f"Catch's reward_scale is {self.reward_scale}; it must be above 0, so that a caught ball pays "
-                "more than a missed one."
-            )
+        check_all(self, "bsuite/catch")
         return Catch(jnp.asarray(self.noise_scale, dtype=float), jnp.asarray(self.reward_scale, dtype=float))

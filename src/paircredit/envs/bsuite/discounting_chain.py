@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int, Int32, Key
 
 from paircredit.envs.bsuite.regret import discounting_chain_regret, episode_summary
 from paircredit.envs.protocol import EnvSpec, Vector
-from paircredit.errors import PaircreditError
+from paircredit.settings import check_all, setting
 from paircredit.types import TimeStep, Trajectory
 
 PAYDAYS = (1, 3, 10, 30, 100)
@@ -41,7 +41,7 @@ class DiscountingChain(eqx.Module):
 
     @property
     def spec(self) -> EnvSpec:
-        return EnvSpec("bsuite/discounting_chain", len(PAYDAYS), Vector(2), STEPS)
+        return EnvSpec("bsuite/discounting_chain", len(PAYDAYS), Vector(2), STEPS, watched=("regret",))
 
     def reset(self, key: Key[Array, ""]) -> tuple[DiscountingChainState, TimeStep]:
         del key
@@ -78,12 +78,9 @@ class DiscountingChain(eqx.Module):
 class DiscountingChainConfig:
     """Settings of the discounting chain."""
 
-    mapping_seed: int = 0
+    mapping_seed: int = setting(0, at_least=0)
     """Which chain has the bonus: this number modulo 5 (bsuite: 0 to 19, so that four variants are alike)."""
 
     def build(self) -> DiscountingChain:
-        if self.mapping_seed < 0:
-            raise PaircreditError(
-                f"The discounting chain's mapping_seed is {self.mapping_seed}, but cannot be negative."
-            )
+        check_all(self, "bsuite/discounting_chain")
         return DiscountingChain(jnp.asarray(self.mapping_seed % len(PAYDAYS), dtype=jnp.int32))

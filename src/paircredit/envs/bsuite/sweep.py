@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any, NamedTuple
 
 from paircredit.envs.bsuite.cartpole import CartpoleConfig
@@ -100,8 +101,5 @@ def bsuite_config(bsuite_id: str) -> BsuiteConfig:
 
 def logged_episodes(total: int) -> list[int]:
     """The episodes among the first `total` that bsuite logs, about as many in every decade, counted from 1."""
-    found, factor = [number for number in _FIRST_DECADE if number <= total], 1
-    while 10 * factor <= total:
-        found += [factor * step for step in _LATER_DECADES if factor * step <= total]
-        factor *= 10
-    return found
+    later = (10**power * step for power in itertools.count() for step in _LATER_DECADES)
+    return list(itertools.takewhile(lambda number: number <= total, itertools.chain(_FIRST_DECADE, later)))

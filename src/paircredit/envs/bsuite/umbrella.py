@@ -21,6 +21,7 @@ from jaxtyping import Array, Bool, Float, Int, Int32, Key, UInt32
 from paircredit.envs.bsuite.regret import episode_summary, umbrella_regret
 from paircredit.envs.protocol import EnvSpec, Vector
 from paircredit.errors import PaircreditError
+from paircredit.settings import check_all, setting
 from paircredit.types import TimeStep, Trajectory
 
 WORD = 32
@@ -68,7 +69,7 @@ class UmbrellaChain(eqx.Module):
     @property
     def spec(self) -> EnvSpec:
         seen = Vector(SIGHTS + self.width, own=SIGHTS + self.distractors)
-        return EnvSpec("bsuite/umbrella", 2, seen, self.horizon)
+        return EnvSpec("bsuite/umbrella", 2, seen, self.horizon, watched=("regret",))
 
     def reset(self, key: Key[Array, ""]) -> tuple[UmbrellaState, TimeStep]:
         """Draw the whole day."""
@@ -135,31 +136,22 @@ def words_per_step(width: int) -> int:
 class UmbrellaChainConfig:
     """Settings of bsuite's umbrella chain."""
 
-    length: int = 20
+    length: int = setting(20, at_least=1, at_most=LARGEST)
     """Steps of an episode, at least 1 (bsuite's umbrella_length: 1 to 100; umbrella_distract: 20)."""
-    distractors: int = 20
+    distractors: int = setting(20, at_least=0, at_most=LARGEST)
     """Random bits in every observation (bsuite's umbrella_length: 20; umbrella_distract: 1 to 100)."""
-    max_length: int = 0
+    max_length: int = setting(0, at_least=0, at_most=LARGEST)
     """Pad episodes to this many steps (0: to the length), so that members of several lengths share a program."""
-    max_distractors: int = 0
+    max_distractors: int = setting(0, at_least=0, at_most=LARGEST)
     """Pad observations to this many distractors (0: to their number), for the same reason."""
 
     def build(self) -> UmbrellaChain:
+        check_all(self, "bsuite/umbrella")
         horizon, width = self.max_length or self.length, self.max_distractors or self.distractors
-        if not 1 <= self.length <= horizon:
+        if self.length > horizon or self.distractors > width:
             raise PaircreditError(
-                f"The umbrella chain has length {self.length} and max_length {horizon}; "
-                "the length must be at least 1 and at most max_length."
-            )
-        if not 0 <= self.distractors <= width:
-            raise PaircreditError(
-                f"The umbrella chain has {self.distractors} distractors and max_distractors {width}; "
-                "there must be at least 0 of them and at most max_distractors."
-            )
-        if max(horizon, width) > LARGEST:
-            raise PaircreditError(
-                f"The umbrella chain is padded to {horizon:,} steps and {width:,} distractors; neither can be above "
-                f"{LARGEST:,}."
+                f"The umbrella chain has length {self.length} and {self.distractors} distractors, but "
+                f"max_length {horizon} and max_distractors {width}; raise these or leave them out."
             )
         return UmbrellaChain(
             jnp.asarray(self.length, dtype=jnp.int32), jnp.asarray(self.distractors, dtype=jnp.int32), horizon, width

@@ -1,6 +1,57 @@
 """MinAtar's five games: Atari in small, 10×10 pictures with one channel per kind of thing."""
 
-from paircredit.envs.minatar.config import GAMES, GameName, MinAtarConfig
-from paircredit.envs.minatar.environment import Game, MinAtar, MinAtarState
+from __future__ import annotations
 
-__all__ = ["GAMES", "Game", "GameName", "MinAtar", "MinAtarConfig", "MinAtarState"]
+import dataclasses
+from collections.abc import Callable
+from typing import Literal, get_args
+
+from paircredit.envs.minatar.asterix import Asterix
+from paircredit.envs.minatar.breakout import Breakout
+from paircredit.envs.minatar.freeway import Freeway
+from paircredit.envs.minatar.game import NO_BOUND, Game, MinAtar
+from paircredit.envs.minatar.seaquest import Seaquest
+from paircredit.envs.minatar.space_invaders import SpaceInvaders
+from paircredit.envs.protocol import InSegments
+from paircredit.errors import unknown_name
+from paircredit.settings import check_all, setting
+
+GameName = Literal["asterix", "breakout", "freeway", "seaquest", "space_invaders"]
+
+GAMES: dict[GameName, str] = {
+    "asterix": "collect gold, keep away from enemies",
+    "breakout": "keep a ball in play and break bricks with it",
+    "freeway": "cross a road of eight lanes again and again",
+    "seaquest": "shoot fish and submarines, save divers, mind the oxygen",
+    "space_invaders": "shoot aliens before they arrive",
+}
+"""The games and one line about each."""
+_RULES: dict[GameName, Callable[[bool], Game]] = {
+    "asterix": Asterix,
+    "breakout": lambda ramping: Breakout(),
+    "freeway": lambda ramping: Freeway(),
+    "seaquest": Seaquest,
+    "space_invaders": SpaceInvaders,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class MinAtarConfig:
+    """Settings of a MinAtar game; rollouts are segments of its episodes."""
+
+    game: GameName = "breakout"
+    """Which of the five games."""
+    sticky_action_probability: float = setting(0.1, at_least=0, at_most=1)
+    """Probability that the last action is repeated (the original's default)."""
+    difficulty_ramping: bool = True
+    """Asterix, Seaquest and Space Invaders become harder with time (the original's default)."""
+    steps: int = setting(20, at_least=1, at_most=NO_BOUND)
+    """Steps of a segment (paper, Atari: rollouts of 20 steps)."""
+
+    def build(self) -> InSegments:
+        if self.game not in get_args(GameName):
+            raise unknown_name("MinAtar game", self.game, get_args(GameName))
+        check_all(self, "minatar")
+        return InSegments(
+            MinAtar(self.sticky_action_probability, _RULES[self.game](self.difficulty_ramping)), self.steps
+        )

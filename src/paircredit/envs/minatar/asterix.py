@@ -12,21 +12,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from paircredit.envs.minatar.environment import (
-    LANES,
-    SIZE,
-    ahead,
-    columns,
-    falses,
-    inside,
-    int32,
-    lanes,
-    layers,
-    moved,
-    rows_of,
-    uniform_int,
-    zeros,
-)
+from paircredit.envs.minatar.game import LANES, SIZE, ahead, columns, inside, lanes, layers, moved, rows_of, uniform_int
 
 FIRST_SPAWN_SPEED, FIRST_MOVE_SPEED = 10, 5
 HARDER_EVERY = 100
@@ -67,18 +53,18 @@ class Asterix:
 
     def start(self, chance: Float[Array, " 0"]) -> AsterixState:
         return AsterixState(
-            x=int32(5),
-            y=int32(5),
-            there=falses(LANES),
-            place=zeros(LANES),
-            right=falses(LANES),
-            gold=falses(LANES),
-            spawn_timer=int32(FIRST_SPAWN_SPEED),
-            spawn_speed=int32(FIRST_SPAWN_SPEED),
-            move_timer=int32(FIRST_MOVE_SPEED),
-            move_speed=int32(FIRST_MOVE_SPEED),
-            ramp_timer=int32(HARDER_EVERY),
-            ramp_index=int32(0),
+            x=jnp.int32(5),
+            y=jnp.int32(5),
+            there=jnp.zeros(LANES, dtype=bool),
+            place=jnp.zeros(LANES, dtype=jnp.int32),
+            right=jnp.zeros(LANES, dtype=bool),
+            gold=jnp.zeros(LANES, dtype=bool),
+            spawn_timer=jnp.int32(FIRST_SPAWN_SPEED),
+            spawn_speed=jnp.int32(FIRST_SPAWN_SPEED),
+            move_timer=jnp.int32(FIRST_MOVE_SPEED),
+            move_speed=jnp.int32(FIRST_MOVE_SPEED),
+            ramp_timer=jnp.int32(HARDER_EVERY),
+            ramp_index=jnp.int32(0),
         )
 
     def step(

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from paircredit.envs.minatar.environment import SIZE, ahead, boolean, columns, inside, int32, layers, moved
+from paircredit.envs.minatar.game import SIZE, ahead, cell, columns, inside, layers, moved
 
 BOTTOM = SIZE - 1
 
@@ -44,17 +44,17 @@ class Breakout:
     def start(self, chance: Float[Array, " 1"]) -> BreakoutState:
         """Chance: does the ball come from the left or from the right?"""
         from_left = chance[0] < 1 / 2
-        ball_x, ball_y = jnp.where(from_left, 0, SIZE - 1), int32(3)
+        ball_x, ball_y = jnp.where(from_left, 0, SIZE - 1), jnp.int32(3)
         return BreakoutState(
-            x=int32(4),
+            x=jnp.int32(4),
             ball_x=ball_x,
             ball_y=ball_y,
             right=from_left,
-            down=boolean(True),
+            down=jnp.bool_(True),
             last_x=ball_x,
             last_y=ball_y,
             bricks=_wall(),
-            in_brick=boolean(False),
+            in_brick=jnp.bool_(False),
         )
 
     def step(
@@ -66,14 +66,14 @@ class Breakout:
         ball_x = jnp.clip(ball_x, 0, SIZE - 1)
 
         at_top = ball_y < 0
-        cell = (columns()[:, None] == ball_y) & (columns() == ball_x)
-        in_brick = jnp.any(state.bricks & cell)
+        here = cell(ball_x, ball_y)
+        in_brick = jnp.any(state.bricks & here)
         breaks = in_brick & ~state.in_brick
         at_bottom = ~in_brick & (ball_y == BOTTOM)
         caught = at_bottom & (state.ball_x == paddle)
         edged = at_bottom & ~caught & (ball_x == paddle)
         bounces = breaks | caught | edged
-        bricks = (state.bricks & ~(breaks & cell)) | (at_bottom & ~jnp.any(state.bricks) & _wall())
+        bricks = (state.bricks & ~(breaks & here)) | (at_bottom & ~jnp.any(state.bricks) & _wall())
         after = BreakoutState(
             x=paddle,
             ball_x=ball_x,
@@ -89,11 +89,8 @@ class Breakout:
 
     def picture(self, state: BreakoutState) -> Bool[Array, "10 10 C"]:
         """Paddle, ball, trail, bricks."""
-        column, row = columns(), columns()[:, None]
-        paddle = (row == BOTTOM) & (column == state.x)
-        ball = (row == state.ball_y) & (column == state.ball_x)
-        trail = (row == state.last_y) & (column == state.last_x)
-        return layers(paddle, ball, trail, state.bricks)
+        ball, trail = cell(state.ball_x, state.ball_y), cell(state.last_x, state.last_y)
+        return layers(cell(state.x, BOTTOM), ball, trail, state.bricks)
 
 
 def _wall() -> Bool[Array, "10 10"]:

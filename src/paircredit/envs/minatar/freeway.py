@@ -9,18 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from paircredit.envs.minatar.environment import (
-    LANES,
-    SIZE,
-    ahead,
-    columns,
-    int32,
-    lanes,
-    moved,
-    rows_of,
-    uniform_int,
-    zeros,
-)
+from paircredit.envs.minatar.game import LANES, SIZE, ahead, columns, lanes, moved, rows_of, uniform_int
 
 SPEEDS = 5
 COLUMN = 4
@@ -58,10 +47,10 @@ class Freeway:
         """Chance: speeds and directions of the cars."""
         pause, right = _cars(chance)
         return FreewayState(
-            y=int32(SIZE - 1),
-            move_timer=int32(MOVES_EVERY),
-            steps_left=int32(LAST_STEP),
-            place=zeros(LANES),
+            y=jnp.int32(SIZE - 1),
+            move_timer=jnp.int32(MOVES_EVERY),
+            steps_left=jnp.int32(LAST_STEP),
+            place=jnp.zeros(LANES, dtype=jnp.int32),
             right=right,
             pause=pause,
             wait=pause,

@@ -8,26 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import ClassVar, TypeVar
+from functools import partial
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from paircredit.envs.minatar.environment import (
-    SIZE,
-    ahead,
-    boolean,
-    columns,
-    falses,
-    inside,
-    int32,
-    layers,
-    moved,
-    uniform_int,
-    zeros,
-)
+from paircredit.envs.minatar.game import SIZE, ahead, columns, inside, layers, moved, uniform_int
 
 ENEMIES, SHOTS, DIVERS = 32, 3, 3
 """Enemies cross in 30 steps or more and come one a step at most; own bullets and divers are two at most."""
@@ -40,16 +29,20 @@ RELOAD, ENEMY_RELOAD = 5, 10
 ROWS = SIZE - 2
 """Rows of water, below the surface and above the gauges."""
 
-Thing = TypeVar("Thing", bound="Shots")
 
-
-class Shots(eqx.Module):
-    """The player's bullets, or anything that has a place and a direction; dead ones may hold anything."""
+class Things(eqx.Module):
+    """Bullets, divers or enemies; those that are dead may hold anything."""
 
     x: Int[Array, "*N"]
     y: Int[Array, "*N"]
     right: Bool[Array, "*N"]
     alive: Bool[Array, "*N"]
+    wait: Int[Array, "*N"]
+    """Steps until a diver or an enemy moves."""
+    submarine: Bool[Array, "*N"]
+    """Of enemies; the others are fish."""
+    reload: Int[Array, "*N"]
+    """Steps until a submarine shoots."""
 
     @property
     def ahead(self) -> Int[Array, "*N"]:
@@ -60,19 +53,6 @@ class Shots(eqx.Module):
     def after(self) -> Int[Array, "*N"]:
         """The column after, where the trail is."""
         return ahead(self.x, ~self.right)
-
-
-class Divers(Shots):
-    """Divers, and how long each waits before it moves."""
-
-    wait: Int[Array, "*N"]
-
-
-class Enemies(Divers):
-    """Fish and submarines; `reload` is how long a submarine waits before it shoots."""
-
-    submarine: Bool[Array, "*N"]
-    reload: Int[Array, "*N"]
 
 
 class SeaquestState(eqx.Module):
@@ -93,11 +73,11 @@ class SeaquestState(eqx.Module):
     spawn_speed: Int[Array, ""]
     move_speed: Int[Array, ""]
     ramp_index: Int[Array, ""]
-    shots: Shots
+    shots: Things
     enemy_shots: Bool[Array, "2 10 10"]
     """Those that go left and those that go right, as pictures: nothing else about them matters."""
-    enemies: Enemies
-    divers: Divers
+    enemies: Things
+    divers: Things
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,24 +93,22 @@ class Seaquest:
 
     def start(self, chance: Float[Array, " 0"]) -> SeaquestState:
         return SeaquestState(
-            x=int32(5),
-            y=int32(0),
-            right=boolean(False),
-            oxygen=int32(FULL_OXYGEN),
-            saved=int32(0),
-            at_surface=boolean(True),
-            reload=int32(0),
-            enemy_timer=int32(FIRST_SPAWN_SPEED),
-            diver_timer=int32(DIVER_EVERY),
-            spawn_speed=int32(FIRST_SPAWN_SPEED),
-            move_speed=int32(FIRST_MOVE_SPEED),
-            ramp_index=int32(0),
-            shots=Shots(**_none_alive(SHOTS)),
+            x=jnp.int32(5),
+            y=jnp.int32(0),
+            right=jnp.bool_(False),
+            oxygen=jnp.int32(FULL_OXYGEN),
+            saved=jnp.int32(0),
+            at_surface=jnp.bool_(True),
+            reload=jnp.int32(0),
+            enemy_timer=jnp.int32(FIRST_SPAWN_SPEED),
+            diver_timer=jnp.int32(DIVER_EVERY),
+            spawn_speed=jnp.int32(FIRST_SPAWN_SPEED),
+            move_speed=jnp.int32(FIRST_MOVE_SPEED),
+            ramp_index=jnp.int32(0),
+            shots=_none(SHOTS),
             enemy_shots=jnp.zeros((2, SIZE, SIZE), dtype=bool),
-            enemies=Enemies(
-                **_none_alive(ENEMIES), wait=zeros(ENEMIES), submarine=falses(ENEMIES), reload=zeros(ENEMIES)
-            ),
-            divers=Divers(**_none_alive(DIVERS), wait=zeros(DIVERS)),
+            enemies=_none(ENEMIES),
+            divers=_none(DIVERS),
         )
 
     def step(
@@ -142,8 +120,7 @@ class Seaquest:
         diver_timer = jnp.where(state.diver_timer == 0, DIVER_EVERY, state.diver_timer)
 
         fires = (action == 5) & (state.reload == 0)
-        bullet = Shots(x=state.x, y=state.y, right=state.right, alive=boolean(True))
-        shots = _push(state.shots, bullet, fires)
+        shots = _push(state.shots, _thing(state.x, state.y, state.right), fires)
         reload = jnp.where(fires, RELOAD, state.reload)
         x = moved(state.x, action == 1, action == 3, 0, SIZE - 1)
         y = moved(state.y, action == 2, action == 4, 0, SIZE - 2)
@@ -156,12 +133,8 @@ class Seaquest:
             shots, enemies, enemies.submarine, state.move_speed, x, y
         )
         # A submarine that was hit in this very step still shoots: so it does in the original.
-        fresh = jnp.stack([_mark(enemies, shooting & ~enemies.right), _mark(enemies, shooting & enemies.right)])
-        enemies = _replace(enemies, reload=jnp.where(shooting, ENEMY_RELOAD, enemies.reload - 1))
-        enemy_shots = state.enemy_shots | fresh
-        hit_bullet = jnp.any(enemy_shots[:, y, x])
-        enemy_shots = jnp.stack([_shifted(enemy_shots[0], -1), _shifted(enemy_shots[1], 1)])
-        hit_bullet |= jnp.any(enemy_shots[:, y, x])
+        enemy_shots, hit_bullet = _shoot_back(state.enemy_shots, enemies, shooting, x, y)
+        enemies = dataclasses.replace(enemies, reload=jnp.where(shooting, ENEMY_RELOAD, enemies.reload - 1))
         shots, enemies, shot_fish, hit_fish = _swim(shots, enemies, ~enemies.submarine, state.move_speed, x, y)
 
         under_water = y > 0
@@ -195,7 +168,7 @@ class Seaquest:
 
     def picture(self, state: SeaquestState) -> Bool[Array, "10 10 C"]:
         """Front, back, own bullets, trails, their bullets, fish, submarines, oxygen, divers on board, divers."""
-        player = Shots(x=state.x[None], y=state.y[None], right=state.right[None], alive=falses(1) | True)
+        player = jax.tree.map(lambda x: x[None], _thing(state.x, state.y, state.right))
         column, bottom = columns(), columns()[:, None] == SIZE - 1
         enemies, divers = state.enemies, state.divers
         return layers(
@@ -212,54 +185,54 @@ class Seaquest:
         )
 
 
-def _new_enemy(state: SeaquestState, chance: Float[Array, " 3"]) -> Enemies:
+def _new_enemy(state: SeaquestState, chance: Float[Array, " 3"]) -> Things:
     """A new enemy from the left or the right, but not into a row where another goes the other way."""
     right, submarine, row = chance[0] < 1 / 2, chance[1] < 1 / 3, 1 + uniform_int(chance[2], ROWS)
     here = state.enemies
     blocked = jnp.any(here.alive & (here.y == row) & (here.right != right))
-    new = Enemies(
-        x=jnp.where(right, 0, SIZE - 1),
-        y=row,
-        right=right,
-        alive=boolean(True),
-        wait=state.move_speed,
-        submarine=submarine,
-        reload=int32(ENEMY_RELOAD),
-    )
+    new = _thing(jnp.where(right, 0, SIZE - 1), row, right, state.move_speed, submarine, ENEMY_RELOAD)
     return _push(here, new, (state.enemy_timer == 0) & ~blocked)
 
 
-def _new_diver(state: SeaquestState, chance: Float[Array, " 2"]) -> Divers:
+def _new_diver(state: SeaquestState, chance: Float[Array, " 2"]) -> Things:
     right = chance[0] < 1 / 2
-    new = Divers(
-        x=jnp.where(right, 0, SIZE - 1),
-        y=1 + uniform_int(chance[1], ROWS),
-        right=right,
-        alive=boolean(True),
-        wait=int32(DIVER_MOVES_EVERY),
-    )
+    new = _thing(jnp.where(right, 0, SIZE - 1), 1 + uniform_int(chance[1], ROWS), right, DIVER_MOVES_EVERY)
     return _push(state.divers, new, state.diver_timer == 0)
 
 
-def _shoot(shots: Shots, enemies: Enemies) -> tuple[Shots, Enemies, Int[Array, ""]]:
+def _shoot(shots: Things, enemies: Things) -> tuple[Things, Things, Int[Array, ""]]:
     """The player's bullets fly; each, the newest first, hits the oldest fish where it is, else the oldest submarine."""
     x = shots.ahead
-    shots = _replace(shots, x=x, alive=shots.alive & inside(x))
+    shots = dataclasses.replace(shots, x=x, alive=shots.alive & inside(x))
     priority = jnp.arange(ENEMIES, dtype=jnp.int32) + jnp.where(enemies.submarine, 0, ENEMIES)
     shots, hit = _strike(shots, enemies, enemies.alive, priority, range(SHOTS))
     return shots, _without(enemies, hit), jnp.sum(hit, dtype=jnp.int32)
 
 
+def _shoot_back(
+    flying: Bool[Array, "2 10 10"],
+    enemies: Things,
+    shooting: Bool[Array, " N"],
+    x: Int[Array, ""],
+    y: Int[Array, ""],
+) -> tuple[Bool[Array, "2 10 10"], Bool[Array, ""]]:
+    """The enemies' bullets with those that are shot now, one column on; and whether one hits the player on its way."""
+    fresh = jnp.stack([_mark(enemies, shooting & ~enemies.right), _mark(enemies, shooting & enemies.right)])
+    before = flying | fresh
+    after = jnp.stack([_shifted(before[0], -1), _shifted(before[1], 1)])
+    return after, jnp.any(before[:, y, x]) | jnp.any(after[:, y, x])
+
+
 def _swim(
-    shots: Shots, enemies: Enemies, kind: Bool[Array, " N"], speed: Int[Array, ""], x: Int[Array, ""], y: Int[Array, ""]
-) -> tuple[Shots, Enemies, Int[Array, ""], Bool[Array, ""]]:
+    shots: Things, enemies: Things, kind: Bool[Array, " N"], speed: Int[Array, ""], x: Int[Array, ""], y: Int[Array, ""]
+) -> tuple[Things, Things, Int[Array, ""], Bool[Array, ""]]:
     """Enemies of a kind move, the newest first, into the player or into the oldest bullet where they go."""
     kind = kind & enemies.alive
     met = jnp.any(kind & (enemies.x == x) & (enemies.y == y))
     moves = kind & (enemies.wait == 0)
     places = jnp.where(moves, enemies.ahead, enemies.x)
     waits = jnp.where(moves, speed, enemies.wait - 1)
-    enemies = _replace(
+    enemies = dataclasses.replace(
         enemies, x=places, wait=jnp.where(kind, waits, enemies.wait), alive=enemies.alive & inside(places)
     )
     meets = moves & enemies.alive & (enemies.x == x) & (enemies.y == y)
@@ -269,8 +242,8 @@ def _swim(
 
 
 def _strike(
-    shots: Shots, enemies: Enemies, there: Bool[Array, " N"], priority: Int[Array, " N"], order: Iterable[int]
-) -> tuple[Shots, Bool[Array, " N"]]:
+    shots: Things, enemies: Things, there: Bool[Array, " N"], priority: Int[Array, " N"], order: Iterable[int]
+) -> tuple[Things, Bool[Array, " N"]]:
     """Bullets in this order strike one enemy each where they are, that with the highest priority.
 
     It does not matter whether bullets look for enemies or enemies for bullets: who comes first meets who comes first.
@@ -285,15 +258,15 @@ def _strike(
 
 
 def _pick_up(
-    divers: Divers, saved: Int[Array, ""], x: Int[Array, ""], y: Int[Array, ""]
-) -> tuple[Divers, Int[Array, ""]]:
+    divers: Things, saved: Int[Array, ""], x: Int[Array, ""], y: Int[Array, ""]
+) -> tuple[Things, Int[Array, ""]]:
     """Divers move; who is at the player before or after it comes aboard, the newest first, while there is room."""
     moves = divers.alive & (divers.wait == 0)
     places = jnp.where(moves, divers.ahead, divers.x)
     met = divers.alive & (divers.y == y) & ((divers.x == x) | (places == x))
     counts = met.astype(jnp.int32)
     aboard = met & (saved + jnp.cumsum(counts, dtype=jnp.int32) - counts < FULL_BOAT)
-    divers = _replace(
+    divers = dataclasses.replace(
         divers,
         x=places,
         wait=jnp.where(moves, DIVER_MOVES_EVERY, divers.wait - 1),
@@ -302,22 +275,13 @@ def _pick_up(
     return divers, saved + jnp.sum(aboard, dtype=jnp.int32)
 
 
-def _push(things: Thing, new: Thing, where: Bool[Array, ""]) -> Thing:
+def _push(things: Things, new: Things, where: Bool[Array, ""]) -> Things:
     """The buffer with the new thing in front, if there is one."""
-
-    def pushed(old: Array, value: Array) -> Array:
-        return jnp.where(where, jnp.concatenate([value.astype(old.dtype)[None], old[:-1]]), old)
-
-    pushed_things: Thing = jax.tree.map(pushed, things, new)
-    return pushed_things
+    return jax.tree.map(lambda old, x: jnp.where(where, jnp.concatenate([x[None], old[:-1]]), old), things, new)
 
 
-def _replace(things: Thing, **fields: Array) -> Thing:
-    return dataclasses.replace(things, **fields)
-
-
-def _without(things: Thing, dead: Bool[Array, " N"]) -> Thing:
-    return _replace(things, alive=things.alive & ~dead)
+def _without(things: Things, dead: Bool[Array, " N"]) -> Things:
+    return dataclasses.replace(things, alive=things.alive & ~dead)
 
 
 def _shifted(shots: Bool[Array, "10 10"], by: int) -> Bool[Array, "10 10"]:
@@ -326,17 +290,30 @@ def _shifted(shots: Bool[Array, "10 10"], by: int) -> Bool[Array, "10 10"]:
     return jnp.hstack([nothing, shots[:, :-1]]) if by > 0 else jnp.hstack([shots[:, 1:], nothing])
 
 
-def _mark(things: Shots, wanted: Bool[Array, " N"], x: Int[Array, " N"] | None = None) -> Bool[Array, "10 10"]:
+def _mark(things: Things, wanted: Bool[Array, " N"], x: Int[Array, " N"] | None = None) -> Bool[Array, "10 10"]:
     """A picture of the wanted things; those outside it are not drawn.
 
     Rows are drawn as bits of a number, which takes a tenth of the comparisons.
     """
     x = things.x if x is None else x
-    bits = jnp.where(wanted & inside(x), jnp.left_shift(int32(1), x), 0)
+    bits = jnp.where(wanted & inside(x), jnp.left_shift(jnp.int32(1), x), 0)
     by_row = jnp.where(things.y[:, None] == columns(), bits[:, None], 0)
-    rows = jax.lax.reduce(by_row, int32(0), jax.lax.bitwise_or, (0,))
+    rows = jax.lax.reduce(by_row, jnp.int32(0), jax.lax.bitwise_or, (0,))
     return jnp.right_shift(rows[:, None], columns()) & 1 > 0
 
 
-def _none_alive(count: int) -> dict[str, Array]:
-    return {"x": zeros(count), "y": zeros(count), "right": falses(count), "alive": falses(count)}
+def _thing(
+    x: Int[Array, ""],
+    y: Int[Array, ""],
+    right: Bool[Array, ""],
+    wait: int | Int[Array, ""] = 0,
+    submarine: bool | Bool[Array, ""] = False,
+    reload: int = 0,
+) -> Things:
+    number, flag = partial(jnp.asarray, dtype=jnp.int32), partial(jnp.asarray, dtype=bool)
+    return Things(number(x), number(y), flag(right), flag(True), number(wait), flag(submarine), number(reload))
+
+
+def _none(count: int) -> Things:
+    one = _thing(jnp.int32(0), jnp.int32(0), jnp.bool_(False))
+    return jax.tree.map(lambda x: jnp.zeros(count, dtype=x.dtype), one)

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from paircredit.envs.minatar.environment import SIZE, boolean, columns, int32, layers, moved
+from paircredit.envs.minatar.game import SIZE, cell, columns, layers, moved
 
 FIRST_MOVE_EVERY, LEAST_MOVE_EVERY = 12, 6
 BOMB_EVERY, RELOAD = 10, 5
@@ -52,33 +52,32 @@ class SpaceInvaders:
     def start(self, chance: Float[Array, " 0"]) -> SpaceInvadersState:
         nothing = jnp.zeros((SIZE, SIZE), dtype=bool)
         return SpaceInvadersState(
-            x=int32(5),
+            x=jnp.int32(5),
             shots=nothing,
             bombs=nothing,
             aliens=_wave(),
-            left=boolean(True),
-            move_every=int32(FIRST_MOVE_EVERY),
-            move_timer=int32(FIRST_MOVE_EVERY),
-            bomb_timer=int32(BOMB_EVERY),
-            reload=int32(0),
-            ramp_index=int32(0),
+            left=jnp.bool_(True),
+            move_every=jnp.int32(FIRST_MOVE_EVERY),
+            move_timer=jnp.int32(FIRST_MOVE_EVERY),
+            bomb_timer=jnp.int32(BOMB_EVERY),
+            reload=jnp.int32(0),
+            ramp_index=jnp.int32(0),
         )
 
     def step(
         self, state: SpaceInvadersState, action: Int[Array, ""], chance: Float[Array, " 0"]
     ) -> tuple[SpaceInvadersState, Float[Array, ""], Bool[Array, ""]]:
-        row, bottom = columns()[:, None], columns()[:, None] == SIZE - 1
+        bottom = columns()[:, None] == SIZE - 1
         fires = (action == 5) & (state.reload == 0)
         x = moved(state.x, action == 1, action == 3, 0, SIZE - 1)
-        cannon = bottom & (columns() == x)
         # A shot leaves the cannon and flies in the same step.
-        shots = _risen(state.shots) | (fires & (row == SIZE - 2) & (columns() == x))
+        shots = _risen(state.shots) | (fires & cell(x, SIZE - 2))
         bombs = _fallen(state.bombs)
 
         moves = state.move_timer == 0
         aliens, turns = _march(state.aliens, state.left, moves)
         landed = turns & jnp.any(state.aliens & bottom)
-        hit = jnp.any((bombs | state.aliens | aliens) & cannon)
+        hit = jnp.any((bombs | state.aliens | aliens) & cell(x, SIZE - 1))
         falls = state.bomb_timer == 0
         bombs |= falls & _shooter(aliens, x)
         killed = aliens & shots
@@ -102,9 +101,8 @@ class SpaceInvaders:
 
     def picture(self, state: SpaceInvadersState) -> Bool[Array, "10 10 C"]:
         """Cannon, aliens, aliens that go left, aliens that go right, own bullets, their bullets."""
-        cannon = (columns()[:, None] == SIZE - 1) & (columns() == state.x)
         going = state.aliens & state.left, state.aliens & ~state.left
-        return layers(cannon, state.aliens, *going, state.shots, state.bombs)
+        return layers(cell(state.x, SIZE - 1), state.aliens, *going, state.shots, state.bombs)
 
 
 def _wave() -> Picture:

@@ -4,44 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paircredit.results.charts import (
-    QUIET,
-    Line,
-    Panel,
-    grid,
-    legend_above,
-    lines,
-    looks,
-    only_ticks,
-    styled,
-)
+from paircredit.results import charts
+from paircredit.results.charts import Line, Panel, figure
 from paircredit.results.curves import Curve
-from paircredit.results.exhibits import Exhibit
+from paircredit.results.exhibits import METHOD, Table, column, exhibit, interval, plain_table, table
 from paircredit.results.intervals import mean_interval
-from paircredit.results.names import method_of, title
-from paircredit.results.tables import Table, column, interval, plain_table, table
+from paircredit.results.names import labels_of, method_of, title
 from paircredit.runs.read import Run
-from paircredit.studies.bsuite.curves import (
-    OTHER_SCALE,
+from paircredit.studies.bsuite import measures
+from paircredit.studies.bsuite.measures import (
     PAPER,
     RANDOM_PLAY,
-    Setting,
     all_regrets,
-    as_long_as_the_papers,
     by_domain,
     episodes,
-    mean_total,
     members,
-    method_labels,
     settings,
-    total_regret,
     totals,
 )
+from paircredit.studies.bsuite.runs import ROLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,98 +45,94 @@ _COLUMNS, _MOST_COLUMNS = 4, 6
 _MANY_SETTINGS = 9
 
 
-@styled
+@figure("bsuite-regret", "bsuite: regret in the course of training")
 def _regret(runs: Sequence[Run]) -> Figure | None:
-    """A panel per domain with a curve per method: the mean regret of an episode against episodes."""
-    found = by_domain(runs)
-    if not found:
-        return None
-    panels = [
-        Panel(
-            TITLES[domain],
-            [_line(curve, [members(curve, setting) for setting in settings(curve)]) for curve in methods.values()],
-            (RANDOM_PLAY[domain], RANDOM),
-            domain,
-        )
-        for domain, methods in found.items()
-    ]
+    """A panel per domain with a curve per method: the mean regret of an episode against episodes.
+
+    The mean regret of an episode against the episodes of training, over all variants and seeds of a domain; low is
+    good. Bands are 95 % bootstrap intervals of the mean, in which the variants are as they are and the seeds are drawn.
+    The dashed line is what random play costs. The area under a curve is the total regret, which is all that the paper
+    shows.
+    """
+    panels = []
+    for domain, methods in by_domain(runs).items():
+        groups = [(own, [members(own, setting) for setting in settings(own)]) for own in methods.values()]
+        panels.append(_panel(TITLES[domain], domain, groups))
     return _drawn(runs, panels, _COLUMNS)
 
 
-@styled
 def _settings(runs: Sequence[Run], domain: str) -> Figure | None:
     """A panel per setting of a domain with a curve per method."""
-    methods = by_domain(runs).get(domain)
-    if not methods:
-        return None
+    methods = by_domain(runs).get(domain, {})
     panels = []
     for setting in _settings_of(methods):
-        own = [(curve, members(curve, setting)) for curve in methods.values()]
-        curves = [_line(curve, [chosen]) for curve, chosen in own if chosen.any()]
-        panels.append(Panel(setting.text or TITLES[domain], curves, (RANDOM_PLAY[domain], RANDOM), domain))
+        groups = [(own, [chosen]) for own in methods.values() if (chosen := members(own, setting)).any()]
+        panels.append(_panel(setting.text or TITLES[domain], domain, groups))
     return _drawn(runs, panels, _MOST_COLUMNS if len(panels) > _MANY_SETTINGS else _COLUMNS)
 
 
-def _line(curve: Curve, groups: Sequence[np.ndarray]) -> Line:
-    return Line(curve.label, *thinned(curve), groups)
+def _panel(name: str, domain: str, groups: Sequence[tuple[Curve, Sequence[np.ndarray]]]) -> Panel:
+    return Panel(
+        name, [Line(own.label, *thinned(own), chosen) for own, chosen in groups], (RANDOM_PLAY[domain], RANDOM)
+    )
 
 
-def _drawn(runs: Sequence[Run], panels: Sequence[Panel], most_columns: int) -> Figure:
-    figure, axes_of = _panels(len(panels), most_columns)
-    look = looks(method_labels(runs))
+def _drawn(runs: Sequence[Run], panels: Sequence[Panel], most_columns: int) -> Figure | None:
+    if not panels:
+        return None
+    drawn, axes_of = _grid(len(panels), most_columns)
+    look = charts.looks(labels_of(runs, ROLE))
     for axes, panel in zip(axes_of, panels, strict=True):
-        lines(axes, panel, look)
+        charts.lines(axes, panel, look)
         axes.set_xscale("log")
-        only_ticks(axes.xaxis, None)
+        charts.only_ticks(axes.xaxis, None)
         axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-    figure.supxlabel("episodes", fontsize=11)
-    figure.supylabel("regret of an episode", fontsize=11)
-    legend_above(figure, last=RANDOM)
-    return figure
+    charts.finish(drawn, "episodes", "regret of an episode", last=RANDOM)
+    return drawn
 
 
-def _panels(count: int, most_columns: int) -> tuple[Figure, list[Axes]]:
+def _grid(count: int, most_columns: int) -> tuple[Figure, list[Axes]]:
     columns = min(most_columns, count)
-    return grid(count, columns, (max(2.6 * columns + 0.4, 5.6), 2.3 * math.ceil(count / columns) + 0.9))
+    return charts.grid(count, columns, (max(2.6 * columns + 0.4, 5.6), 2.3 * math.ceil(count / columns) + 0.9))
 
 
-def _settings_of(methods: Mapping[str, Curve]) -> list[Setting]:
+def _settings_of(methods: Mapping[str, Curve]) -> list[measures.Setting]:
     return sorted({setting for curve in methods.values() for setting in settings(curve)})
 
 
-@styled
+@figure("bsuite-settings", "bsuite: regret by noise, scale, length, distractors and bonus chain")
 def _totals(runs: Sequence[Run]) -> Figure | None:
-    """The mean regret of all episodes of training against the setting, a panel per domain whose variants differ."""
+    """The mean regret of all episodes of training against the setting, a panel per domain whose variants differ.
+
+    The mean regret of all episodes of training for every setting of the domains whose variants differ, with 95 %
+    bootstrap intervals over seeds; low is good. The paper has means over the variants only.
+    """
     found = {domain: methods for domain, methods in by_domain(runs).items() if domain in VARIED}
     if not found:
         return None
-    figure, panels = _panels(len(found), 3)
-    look = looks(method_labels(runs))
+    drawn, panels = _grid(len(found), 3)
+    look = charts.looks(labels_of(runs, ROLE))
     for axes, (domain, methods) in zip(panels, found.items(), strict=True):
-        own_settings = _settings_of(methods)
+        places = _settings_of(methods)
         for number, curve in enumerate(methods.values()):
             shift = 0.6 * ((number + 0.5) / len(methods) - 0.5)
             own, name = look[curve.label], title(curve.label)
-            for place, setting in enumerate(own_settings):
+            for place, setting in enumerate(places):
                 chosen = members(curve, setting)
-                if not chosen.any():
-                    continue
-                mean = mean_interval(totals(curve)[chosen] / episodes(curve))
-                x = place + shift
-                axes.plot([x, x], [mean.low, mean.high], color=own.colour, linewidth=2.2, alpha=0.45)
-                axes.plot([x], [mean.estimate], own.marker, color=own.colour, markersize=4.5, mew=0, label=name)
-        axes.axhline(RANDOM_PLAY[domain], color=QUIET, linewidth=1.1, linestyle="--", zorder=1, label=RANDOM)
-        shown = range(0, len(own_settings), 1 if len(own_settings) <= _MANY_SETTINGS else 4)
-        axes.set_xticks(list(shown), [f"{own_settings[place].value:g}" for place in shown])
+                if chosen.any():
+                    mean = mean_interval(totals(curve)[chosen] / episodes(curve))
+                    x = place + shift
+                    axes.plot([x, x], [mean.low, mean.high], color=own.colour, linewidth=2.2, alpha=0.45)
+                    axes.plot([x], [mean.estimate], own.marker, color=own.colour, markersize=4.5, mew=0, label=name)
+        charts.dashed(axes, RANDOM_PLAY[domain], RANDOM)
+        shown = range(0, len(places), 1 if len(places) <= _MANY_SETTINGS else 4)
+        axes.set_xticks(list(shown), [f"{places[place].value:g}" for place in shown])
         axes.set_ylim(bottom=0)
-        axes.set_xlabel(
-            own_settings[0].text.rpartition(" ")[0] if domain != "discounting_chain" else "bonus after steps"
-        )
+        axes.set_xlabel("bonus after steps" if domain == "discounting_chain" else places[0].text.rpartition(" ")[0])
         axes.set_title(TITLES[domain], fontsize=11)
         axes.grid(axis="y")
-    figure.supylabel("mean regret of an episode", fontsize=11)
-    legend_above(figure, last=RANDOM)
-    return figure
+    charts.finish(drawn, "", "mean regret of an episode", last=RANDOM)
+    return drawn
 
 
 def thinned(curve: Curve, points: int = MOST_POINTS) -> tuple[np.ndarray, np.ndarray]:
@@ -162,32 +143,33 @@ def thinned(curve: Curve, points: int = MOST_POINTS) -> tuple[np.ndarray, np.nda
     for begin in wanted[(wanted > 0) & (wanted < len(edges) - 1)]:
         if edges[begin] - edges[begins[-1]] >= edges[-1] / _FIRST_PART:
             begins.append(int(begin))
-    sizes = np.diff(edges)
-    sums = np.add.reduceat(curve.values["regret"] * sizes, begins, axis=1)
+    sums = np.add.reduceat(curve.values["regret"] * np.diff(edges), begins, axis=1)
     kept = np.append(edges[begins], edges[-1])
     return (kept[:-1] + 1 + kept[1:]) / 2, sums / np.diff(kept)
 
 
-_MEMBERS = column("members", "members", lambda own: len(own.seeds))
-_EPISODES = column("episodes", "episodes", episodes, ",.0f")
-_METHOD = column("method", "method", lambda own: title(own.label))
-
-
+@exhibit("bsuite-regret", "bsuite: total regret beside the paper's")
 def _table(runs: Sequence[Run]) -> Table | None:
-    """A row per domain and method, beside the paper's numbers."""
+    """A row per domain and method, beside the paper's numbers.
+
+    The regret of all episodes of a training, mean over all variants and seeds, with 95 % bootstrap intervals in which
+    seeds are drawn and variants are not. The paper's numbers stand beside trainings of the same length. Its numbers for
+    cartpole do not fit bsuite's definition, so that only ratios to A2C can be compared there.
+    """
     found = by_domain(runs)
 
     def paper(curve: Curve) -> int | None:
-        return PAPER[curve.place].get(method_of(curve.label)) if as_long_as_the_papers(curve) else None
+        return PAPER[curve.place].get(method_of(curve.label)) if measures.as_long_as_the_papers(curve) else None
 
     def of_paper(curve: Curve) -> float | None:
         theirs = paper(curve)
-        return None if theirs is None or curve.place in OTHER_SCALE else mean_total(curve) / theirs
+        return None if theirs is None or curve.place in measures.OTHER_SCALE else measures.mean_total(curve) / theirs
 
     def of_a2c(curve: Curve) -> float | None:
         a2c = found[curve.place].get("a2c")
-        comparable = a2c is not None and episodes(a2c) == episodes(curve)
-        return mean_total(curve) / float(totals(a2c).mean()) if a2c is not None and comparable else None
+        if a2c is None or episodes(a2c) != episodes(curve):
+            return None
+        return measures.mean_total(curve) / float(totals(a2c).mean())
 
     def of_a2c_paper(curve: Curve) -> float | None:
         theirs = paper(curve)
@@ -196,10 +178,10 @@ def _table(runs: Sequence[Run]) -> Table | None:
     return table(
         all_regrets(runs),
         column("domain", "domain", lambda own: own.place),
-        _METHOD,
-        _MEMBERS,
-        _EPISODES,
-        interval("total_regret", "total regret", total_regret, ",.0f", ends=""),
+        METHOD,
+        column("members", "members", lambda own: len(own.seeds)),
+        column("episodes", "episodes", episodes, ",.0f"),
+        interval("total_regret", "total regret", measures.total_regret, ",.0f", ends=""),
         column("paper", "paper", paper, ",.0f"),
         column("of_paper", "ours / paper", of_paper, ".3f"),
         column("of_a2c", "method / A2C", of_a2c, ".3f"),
@@ -207,15 +189,19 @@ def _table(runs: Sequence[Run]) -> Table | None:
     )
 
 
+@exhibit("bsuite-settings", "bsuite: total regret by setting")
 def _settings_table(runs: Sequence[Run]) -> Table | None:
-    """A row per setting of every domain and method."""
-    found = [(own, setting) for own in all_regrets(runs) for setting in settings(own)]
+    """A row per setting of every domain and method.
+
+    The same for every setting of a domain; variants that are alike count as further seeds. Intervals are 95 % bootstrap
+    intervals of the mean over members, beside the smallest and the largest of them.
+    """
 
     def regrets(pair: Any) -> np.ndarray:
         return totals(pair[0])[members(*pair)]
 
     return table(
-        found,
+        [(own, setting) for own in all_regrets(runs) for setting in settings(own)],
         column("domain", "domain", lambda pair: pair[0].place),
         column("setting", "setting", lambda pair: pair[1].text or "all alike"),
         column("method", "method", lambda pair: title(pair[0].label)),
@@ -232,18 +218,20 @@ def digest(runs: Sequence[Run]) -> dict[str, Table | None]:
     found = all_regrets(runs)
     return {
         "bsuite-members.csv": plain_table(
-            ("method", "bsuite_id", "seed", "episodes", "total_regret"), (row for own in found for row in _members(own))
+            ("method", "bsuite_id", "seed", "episodes", "total_regret"),
+            (
+                (own.label, name, seed, episodes(own), round(total, 3))
+                for own in found
+                for name, seed, total in zip(
+                    own.marks["bsuite_id"].tolist(), own.seeds.tolist(), totals(own).tolist(), strict=True
+                )
+            ),
         ),
         "bsuite-curves.csv": plain_table(
             ("domain", "setting", "method", "members", "episode", "mean", "deviation"),
             (row for own in found for row in _points(own)),
         ),
     }
-
-
-def _members(curve: Curve) -> list[list[Any]]:
-    own = zip(curve.marks["bsuite_id"].tolist(), curve.seeds.tolist(), totals(curve).tolist(), strict=True)
-    return [[curve.label, name, seed, episodes(curve), round(total, 3)] for name, seed, total in own]
 
 
 def _points(curve: Curve) -> list[list[Any]]:
@@ -258,48 +246,18 @@ def _points(curve: Curve) -> list[list[Any]]:
 
 
 FIGURES = (
-    Exhibit(
-        "bsuite-regret",
-        "bsuite: regret in the course of training",
-        "The mean regret of an episode against the episodes of training, over all variants and seeds of a domain; low "
-        "is good. Bands are 95 % bootstrap intervals of the mean, in which the variants are as they are and the seeds "
-        "are drawn. The dashed line is what random play costs. The area under a curve is the total regret, which is "
-        "all that the paper shows.",
-        _regret,
-    ),
-    Exhibit(
-        "bsuite-settings",
-        "bsuite: regret by noise, scale, length, distractors and bonus chain",
-        "The mean regret of all episodes of training for every setting of the domains whose variants differ, with "
-        "95 % bootstrap intervals over seeds; low is good. The paper has means over the variants only.",
-        _totals,
-    ),
+    _regret,
+    _totals,
     *(
-        Exhibit(
+        figure(
             f"bsuite-curves-{domain.replace('_', '-')}",
             f"bsuite: {TITLES[domain].lower()}, every setting",
             "The mean regret of an episode against the episodes of training, a panel per setting of the domain. Lines "
             "are means over seeds, bands are 95 % bootstrap intervals, and the dashed line is random play. The paper "
             "does not show these.",
-            partial(_settings, domain=domain),
-        )
+            domain=domain,
+        )(_settings)
         for domain in VARIED
     ),
 )
-TABLES = (
-    Exhibit(
-        "bsuite-regret",
-        "bsuite: total regret beside the paper's",
-        "The regret of all episodes of a training, mean over all variants and seeds, with 95 % bootstrap intervals in "
-        "which seeds are drawn and variants are not. The paper's numbers stand beside trainings of the same length. "
-        "Its numbers for cartpole do not fit bsuite's definition, so that only ratios to A2C can be compared there.",
-        _table,
-    ),
-    Exhibit(
-        "bsuite-settings",
-        "bsuite: total regret by setting",
-        "The same for every setting of a domain; variants that are alike count as further seeds. Intervals are 95 % "
-        "bootstrap intervals of the mean over members, beside the smallest and the largest of them.",
-        _settings_table,
-    ),
-)
+TABLES = (_table, _settings_table)

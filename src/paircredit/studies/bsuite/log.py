@@ -7,22 +7,22 @@ from these, and each logged episode is a part of its own.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from paircredit.envs.bsuite import SWEEP, domain_sweep
+from paircredit.envs.bsuite.sweep import SWEEP, domain_sweep, logged_episodes
 from paircredit.envs.registry import environment_config
 from paircredit.errors import PaircreditError
-from paircredit.experiments.training_run import logged_episodes
 from paircredit.results.curves import recorded
-from paircredit.runs.folder import make_folder, rounded, write_file
+from paircredit.results.exhibits import plain_table
+from paircredit.runs.files import make_folder, write_file
+from paircredit.runs.folder import rounded
 from paircredit.runs.read import Run
+from paircredit.settings import values_of
 
 PREFIX = "bsuite/"
 """What names of environments begin with."""
@@ -41,12 +41,7 @@ def write_bsuite_logs(runs: Sequence[Run], folder: Path) -> list[Path]:
     Below it is a folder per method, and in it one per repetition, because a folder of the original holds each bsuite id
     once: `FOLDER/a2c/0/bsuite_id_-_catch-0.csv`.
 
-    Args:
-        runs: of whatever kind; those on other environments are passed over.
-        folder: must not exist.
-
-    Returns:
-        The files that were written.
+    Runs on other environments are passed over.
 
     Raises:
         PaircreditError: there is nothing to write, the folder exists, or a run cannot be told in the original's words.
@@ -96,7 +91,11 @@ def bsuite_logs(run: Run) -> dict[str, bytes]:
         repetition = sum(str(name) == bsuite_id for name in ids[:member])
         columns = _columns(bsuite_id, {name: rows[name][member] for name in _RECORDED}, edges, own)
         name = f"{_folder_of(run)}/{repetition}/bsuite_id_-_{bsuite_id.replace('/', '-')}.csv"
-        logs[name] = _csv({"episode": logged, **columns})
+        columns["episode"] = logged
+        names = [*STANDARD, *(other for other in columns if other not in STANDARD)]
+        table = plain_table(names, zip(*(columns[other].tolist() for other in names), strict=True))
+        assert table is not None
+        logs[name] = table.csv().encode()
     return logs
 
 
@@ -153,7 +152,7 @@ def _refuse_other_tasks(run: Run) -> None:
 
 def _unpadded(config: Any) -> Any:
     """A configuration without what only makes episodes or observations of several variants the same size."""
-    return dataclasses.replace(config, **{name: 0 for name in PADDING if hasattr(config, name)})
+    return dataclasses.replace(config, **{name: 0 for name in PADDING if name in values_of(config)})
 
 
 def _no_variant(run: Run, config: Any) -> PaircreditError:
@@ -161,12 +160,3 @@ def _no_variant(run: Run, config: Any) -> PaircreditError:
         f"The run {run.path} is on none of the {len(SWEEP)} variants of bsuite, so it has no place in its logs: "
         f"{config}."
     )
-
-
-def _csv(columns: dict[str, np.ndarray]) -> bytes:
-    names = [*STANDARD, *(name for name in columns if name not in STANDARD)]
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows(zip(*(columns[name].tolist() for name in names), strict=True))
-    return buffer.getvalue().encode()

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from paircredit.envs.bsuite import DOMAINS
-from paircredit.experiments.resolve import resolve_method
-from paircredit.experiments.spec import Recipe, TrainingSpec, Variant
+from paircredit.envs.bsuite.sweep import DOMAINS
+from paircredit.experiments.spec import Recipe, TrainingSpec, Variant, resolve_method
 from paircredit.methods.registry import make_method
 from paircredit.settings import fields_of
 
@@ -45,7 +44,6 @@ def training(
     seeds: int,
     *,
     numbers: Sequence[int] | None = None,
-    preset: str = "default",
     env_settings: Mapping[str, Any] | None = None,
     method_settings: Mapping[str, Any] | None = None,
     change: str = "",
@@ -58,9 +56,8 @@ def training(
         method: name of the method.
         domain: bsuite's name of the domain.
         episodes: of every member.
-        seeds: members per variant.
+        seeds: of every variant.
         numbers: of the variants; all of them where nothing is said.
-        preset: of the method.
         env_settings: what all variants share, where it is not the domain's own.
         method_settings: fields of the method to replace.
         change: what is not as usual about the method, for readers.
@@ -68,7 +65,7 @@ def training(
     variants = DOMAINS[domain].settings
     chosen = range(len(variants)) if numbers is None else numbers
     env, settings = f"bsuite/{domain}", dict(method_settings or {})
-    made = resolve_method(method, preset, env, settings)
+    made = resolve_method(method, "default", env, settings)
     return TrainingSpec(
         name="-".join([domain, method, *change.split()]),
         env=env,
@@ -77,7 +74,7 @@ def training(
         seeds=tuple(range(seeds)),
         env_settings=dict(env_settings or {}),
         method_settings=settings,
-        preset=preset,
+        preset="default",
         variants=tuple(
             Variant(
                 {"bsuite_id": f"{domain}/{number}"},
@@ -92,14 +89,12 @@ def training(
 
 @dataclasses.dataclass(frozen=True)
 class BsuiteScale:
-    """How much of it.
+    """How much of it: seeds are per variant, episodes of every member.
 
     Attributes:
-        domains: which variants of which domains, and settings that all of them share; None: all variants.
-        episodes: of every member; cartpole has half as many.
-        seeds: members per variant.
+        domains: which variants of which domains (None: all), and settings that all of them share.
+        episodes: cartpole has half as many.
         methods: of those of the experiment; None: all of them.
-        method_settings: fields of the methods to replace.
     """
 
     domains: Mapping[str, tuple[Sequence[int] | None, Mapping[str, Any]]]

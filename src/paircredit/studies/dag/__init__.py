@@ -1,7 +1,7 @@
 """The DAG of decisions: weights that are learned with resets, and fresh policies that are trained with them."""
 
-from paircredit.studies.dag.claims import CLAIMS
 from paircredit.studies.dag.exhibits import FIGURES, TABLES, digest, kept_weights
+from paircredit.studies.dag.measures import CLAIMS
 from paircredit.studies.dag.runs import EXPERIMENTS
 from paircredit.studies.study import Study
 

@@ -2,47 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from paircredit.envs.dag import DagConfig, acting_states
-from paircredit.results.charts import (
-    LOOKS,
-    QUIET,
-    Line,
-    Panel,
-    grid,
-    legend_above,
-    lines,
-    looks,
-    styled,
-)
-from paircredit.results.curves import Curve
-from paircredit.results.exhibits import Exhibit
-from paircredit.results.intervals import Interval, mean_interval, median_interval, median_of_times
+from paircredit.results.charts import LOOKS, QUIET, Line, Panel, draw_median, figure, grid, legend_above, lines, note
+from paircredit.results.curves import Curve, spread
+from paircredit.results.exhibits import METHOD, Table, column, exhibit, interval, plain_table, table
+from paircredit.results.intervals import Interval, median_interval, median_of_times
 from paircredit.results.names import runs_of, title
-from paircredit.results.tables import Table, column, interval, plain_table, table
 from paircredit.runs.read import Run
-from paircredit.studies.dag import estimators
-from paircredit.studies.dag.curves import (
-    LABELS,
-    SHARE_OF_BEST,
-    best_return,
-    by_table,
-    episodes,
-    evaluation_times,
-    evaluations,
-    finished_run,
-    mean_weight,
-    next_transition,
-    pair_sets,
-    sampled_times,
-)
-from paircredit.studies.dag.runs import EVALUATION, MASKED, RESET, SWITCH_EVALUATION, SWITCH_RESET
+from paircredit.studies.dag import estimators, measures
+from paircredit.studies.dag.measures import LABELS, SHARE_OF_BEST, episodes, evaluation_times, evaluations, finished_run
+from paircredit.studies.dag.runs import EVALUATION, LEARNING, MASKED, RESET, SWITCH_EVALUATION, SWITCH_RESET
 from paircredit.studies.dag.weights import draw_heatmaps
 from paircredit.weights import handcrafted_weights
 
@@ -51,82 +25,77 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LAST_EPISODE = 10_000
-MOST_POINTS = 160
+MOST_POINTS, DIGEST_POINTS = 160, 125
 """Per curve; more would only make files larger."""
-DIGEST_POINTS = 125
 _BESIDE = 0.19
 """Distance between methods; depths are 1 apart."""
 
 
-@styled
 def _weights(runs: Sequence[Run], depth: int) -> Figure | None:
     """Heat maps of the handcrafted weights and of the mean learned ones, where there are reset runs at this depth."""
-    learned = []
-    for label in ("meta-pwr", "meta-pwtd"):
-        run = finished_run(runs, RESET, depth, label)
-        if run is not None:
-            tables = run.arrays()["weights"]
-            learned.append((f"{title(label)}, mean of {len(tables)} seeds", tables.mean(axis=0, dtype=float)))
+    found = {label: finished_run(runs, RESET, depth, label) for label in LEARNING}
+    learned = {title(label): run.arrays()["weights"] for label, run in found.items() if run is not None}
     if not learned:
         return None
     handcrafted = np.asarray(handcrafted_weights(DagConfig(depth).build()).table)
-    return draw_heatmaps([("Handcrafted", handcrafted), *learned], depth)
+    return draw_heatmaps([("Handcrafted", handcrafted), *(_mean(name, own) for name, own in learned.items())], depth)
 
 
-@styled
+def _mean(name: str, tables: np.ndarray) -> tuple[str, np.ndarray]:
+    return f"{name}, mean of {len(tables)} seeds", tables.mean(axis=0, dtype=float)
+
+
+@figure("masked-values", "Meta-PWTD with a masked optimal value function")
 def _masked_values(runs: Sequence[Run]) -> Figure | None:
-    """A heat map for every mask: the mean of its weight tables."""
+    """A heat map for every mask: the mean of its weight tables.
+
+    The value function is held at the optimal one with zeros in all layers up to the mask, and Meta-PWTD learns weights
+    for its TD errors. The marked line lies after the last state of the middle layer; rewards are paid to its right. The
+    appendix of the paper shows that with mask 0 the weights change mostly to the left of the line, that with mask 4
+    everything before the middle layer stays at its start, that no weight goes to the right of the line in either case,
+    and that with mask 8 the weights look like those of Meta-PWR.
+    """
     run = finished_run(runs, MASKED)
     if run is None:
         return None
-    arrays = run.arrays()
-    weights, masks = arrays["weights"], arrays["label_mask"]
-    panels = []
-    for mask in np.unique(masks):
-        masked = f"0 up to layer {mask}" if mask else "nothing masked"
-        own = weights[masks == mask]
-        panels.append((f"Mask {mask}: {masked}, mean of {len(own)} seeds", own.mean(axis=0, dtype=float)))
+    weights, masks = (run.arrays()[name] for name in ("weights", "label_mask"))
+    names = {mask: f"0 up to layer {mask}" if mask else "nothing masked" for mask in np.unique(masks)}
+    panels = [_mean(f"Mask {mask}: {name}", weights[masks == mask]) for mask, name in names.items()]
     return draw_heatmaps(panels, run.spec["tags"]["depth"], mark_middle=True)
 
 
-@styled
+@figure("dag-curves", "DAG: learning curves")
 def _curves(runs: Sequence[Run]) -> Figure | None:
-    """A panel per depth with a curve per method."""
+    """A panel per depth with a curve per method.
+
+    The exact expected return of the policy against episodes of training: lines are means over trained policies, bands
+    are 95 % bootstrap intervals of the mean, and the dashed line is 95 % of the best return. The appendix of the paper
+    shows the same curves as means of five seeds, with every method at the optimum by 10,000 episodes.
+    """
     found = evaluations(runs)
     depths = sorted({curve.place for curve in found})
     if not depths:
         return None
-    figure, panels = grid(len(depths), len(depths), (3.6 * len(depths) + 0.4, 3.9))
+    drawn, panels = grid(len(depths), len(depths), (3.6 * len(depths) + 0.4, 3.9))
     for axes, depth in zip(panels, depths, strict=True):
-        own = [_line(curve) for curve in found if curve.place == depth]
-        lines(axes, Panel(f"depth {depth}", own), looks(LABELS))
+        lines(axes, Panel(f"depth {depth}", [_line(curve) for curve in found if curve.place == depth]), LOOKS)
         _finish(axes, depth)
     panels[0].set_ylabel("expected return")
-    legend_above(figure)
-    return figure
+    legend_above(drawn)
+    return drawn
 
 
 def _line(curve: Curve) -> Line:
     at = episodes(curve)
-    within = np.flatnonzero(at <= LAST_EPISODE)
-    chosen = np.unique(within[np.linspace(0, len(within) - 1, MOST_POINTS).round().astype(int)])
+    chosen = spread(int((at <= LAST_EPISODE).sum()), MOST_POINTS)
     return Line(curve.label, at[chosen], curve.values["expected_return"][:, chosen])
 
 
 def _finish(axes: Axes, depth: int) -> None:
-    best = best_return(depth)
+    best = measures.best_return(depth)
     axes.axhline(SHARE_OF_BEST * best, color=QUIET, linewidth=1, linestyle="--", zorder=1)
-    axes.annotate(
-        "95 % of the best return",
-        (1, SHARE_OF_BEST * best),
-        xycoords=axes.get_yaxis_transform(),
-        xytext=(-2, -4),
-        textcoords="offset points",
-        ha="right",
-        va="top",
-        fontsize=9,
-        color="#555555",
-    )
+    below: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "ha": "right", "va": "top"}
+    note(axes, "95 % of the best return", (1, SHARE_OF_BEST * best), (-2, -4), **below)
     axes.set_title(f"depth {depth}")
     axes.set_xlim(0, LAST_EPISODE)
     axes.set_ylim(top=best * 1.04)
@@ -138,116 +107,86 @@ def _finish(axes: Axes, depth: int) -> None:
     axes.set_xlabel("episodes")
 
 
-@dataclasses.dataclass(frozen=True)
-class Times:
-    """Episodes to 95 % of the best return, of one method at one depth.
-
-    Attributes:
-        depth: of the DAG.
-        label: of the method.
-        members: episodes of each member, inf where it never got there.
-        median: of them; members that share a table of learned weights are resampled together.
-        sampled_median: the median by the returns of training batches, averaged over ten.
-        trained: how many episodes there were.
-    """
-
-    depth: int
-    label: str
-    members: np.ndarray
-    median: Interval
-    sampled_median: float
-    trained: int
+def _median(curve: Curve) -> Interval:
+    """Of the episodes to 95 %; members that share a table of learned weights are resampled together."""
+    return median_of_times(measures.by_table(curve, evaluation_times(curve)))
 
 
-@styled
+@figure("dag-episodes", "DAG: episodes until learned")
 def _episodes(runs: Sequence[Run]) -> Figure | None:
-    """Median, interval and members of every method, side by side at every depth."""
-    times = _times(runs)
-    if not times:
+    """Median, interval and members of every method, side by side at every depth.
+
+    For every depth and method the median number of episodes until the exact expected return of the policy is 95 % of
+    the best, with a 95 % bootstrap interval as a bar and each trained policy as a dot; low is good, and policies that
+    never get there lie on a dotted line at the top. Learned weights were fixed before these policies were trained.
+    Figure 2 (right) of the paper shows averages over five runs: learned weights are at least as fast as handcrafted
+    ones, both are faster than the regular return, and the gap grows with the depth.
+    """
+    found = [(curve, evaluation_times(curve)) for curve in evaluations(runs)]
+    if not found:
         return None
-    places = {depth: place for place, depth in enumerate(sorted({entry.depth for entry in times}))}
-    figure, (axes,) = grid(1, 1, (8.0, 5.0))
-    reached = [value for entry in times for value in entry.members if np.isfinite(value)]
-    never = max(entry.trained for entry in times) * 1.04
-    for entry in times:
-        offset = (LABELS.index(entry.label) - (len(LABELS) - 1) / 2) * _BESIDE
-        _draw_times(axes, entry, places[entry.depth] + offset, never)
-    if any(np.isinf(entry.members).any() for entry in times):
+    depths = sorted({curve.place for curve, _ in found})
+    drawn, (axes,) = grid(1, 1, (8.0, 5.0))
+    never = max(int(episodes(curve)[-1]) for curve, _ in found) * 1.04
+    for curve, times in found:
+        offset = (LABELS.index(curve.label) - (len(LABELS) - 1) / 2) * _BESIDE
+        _draw_times(axes, curve, times, depths.index(curve.place) + offset, never)
+    every = np.concatenate([times for _, times in found])
+    if np.isinf(every).any():
         axes.axhline(never, color=QUIET, linewidth=0.8, linestyle=":", zorder=0)
         axes.text(-0.5, never * 1.07, "never, in all of training", color="#555555", fontsize=9, va="bottom")
         axes.set_ylim(0, never * 1.14)
     else:
-        axes.set_ylim(0, max(reached) * 1.06)
-    axes.set_xlim(-0.55, len(places) - 0.45)
-    axes.set_xticks(list(places.values()), [f"depth {depth}" for depth in places])
+        axes.set_ylim(0, max(every) * 1.06)
+    axes.set_xlim(-0.55, len(depths) - 0.45)
+    axes.set_xticks(range(len(depths)), [f"depth {depth}" for depth in depths])
     axes.tick_params(axis="x", length=0)
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.grid(axis="y")
     axes.set_ylabel("episodes to 95 % of the best return")
-    handles, names = axes.get_legend_handles_labels()
-    unique = dict(zip(names, handles, strict=True))
-    figure.legend(unique.values(), unique.keys(), loc="outside upper center", ncols=len(unique), markerscale=1.5)
-    return figure
+    legend_above(drawn)
+    return drawn
 
 
-def _episodes_table(runs: Sequence[Run]) -> Table | None:
-    """A row per depth and method."""
-    return table(
-        _times(runs),
-        column("depth", "depth", lambda own: own.depth),
-        column("method", "method", lambda own: title(own.label)),
-        column("members", "members", lambda own: len(own.members)),
-        column("reached", "reached 95 %", lambda own: int(np.isfinite(own.members).sum())),
-        interval("median_episodes", "median episodes", lambda own: own.median, ",.0f", ends=""),
-        column("median_by_batches", "median, by training batches", lambda own: own.sampled_median, ",.0f"),
-    )
-
-
-def _times(runs: Sequence[Run]) -> list[Times]:
-    times = []
-    for curve in evaluations(runs):
-        members, trained = evaluation_times(curve), int(episodes(curve)[-1])
-        median = median_of_times(by_table(curve, members))
-        sampled = float(np.median(sampled_times(curve)))
-        times.append(Times(curve.place, curve.label, members, median, sampled, trained))
-    return times
-
-
-def _draw_times(axes: Axes, entry: Times, place: float, never: float) -> None:
-    colour, marker, _ = LOOKS[entry.label]
-    ordered = np.sort(entry.members)
+def _draw_times(axes: Axes, curve: Curve, members: np.ndarray, place: float, never: float) -> None:
+    look, ordered = LOOKS[curve.label], np.sort(members)
     sideways = place + 0.065 + 0.02 * (np.arange(len(ordered)) % 2)
-    axes.plot(
-        sideways, np.where(np.isfinite(ordered), ordered, never), "o", color=colour, alpha=0.55, markersize=3, mew=0
-    )
-    low, high = min(entry.median.low, never), min(entry.median.high, never)
-    axes.plot([place, place], [low, high], color=colour, linewidth=12, alpha=0.3, solid_capstyle="butt")
-    axes.plot(
-        [place],
-        [min(entry.median.estimate, never)],
-        marker,
-        color=colour,
-        markersize=5.5,
-        markeredgecolor="white",
-        markeredgewidth=0.6,
-        label=title(entry.label),
-    )
-    missing = int(np.isinf(entry.members).sum())
+    shown = np.where(np.isfinite(ordered), ordered, never)
+    axes.plot(sideways, shown, "o", color=look.colour, alpha=0.55, markersize=3, mew=0)
+    estimate, low, high = (min(value, never) for value in _median(curve))
+    axes.plot([place, place], [low, high], color=look.colour, linewidth=12, alpha=0.3, solid_capstyle="butt")
+    draw_median(axes, place, estimate, look, title(curve.label))
+    missing = int(np.isinf(members).sum())
     if missing:
-        axes.annotate(
-            f"{missing} of {len(entry.members)}",
-            (place, never),
-            xytext=(10, 6),
-            textcoords="offset points",
-            ha="center",
-            va="bottom",
-            fontsize=8,
-            color=colour,
-        )
+        small: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 8, "color": look.colour}
+        note(axes, f"{missing} of {len(members)}", (place, never), (10, 6), **small)
 
 
-@dataclasses.dataclass(frozen=True)
-class Choice:
+@exhibit("dag-episodes", "Episodes to 95 % of the best return")
+def _episodes_table(runs: Sequence[Run]) -> Table | None:
+    """A row per depth and method.
+
+    Medians over trained policies with 95 % bootstrap intervals, by the exact expected return of the policy. The last
+    column goes by the mean return of the last ten training batches instead. ∞ means that it was not reached in
+    training.
+    """
+    return table(
+        evaluations(runs),
+        column("depth", "depth", lambda own: own.place),
+        METHOD,
+        column("members", "members", lambda own: len(own.seeds)),
+        column("reached", "reached 95 %", lambda own: int(np.isfinite(evaluation_times(own)).sum())),
+        interval("median_episodes", "median episodes", _median, ",.0f", ends=""),
+        column(
+            "median_by_batches",
+            "median, by training batches",
+            lambda own: float(np.median(measures.sampled_times(own))),
+            ",.0f",
+        ),
+    )
+
+
+class Choice(NamedTuple):
     """What an open choice does: the learned weights, and episodes to 95 % of fresh policies where they were trained."""
 
     switch: str
@@ -258,7 +197,7 @@ class Choice:
 
     def mean(self, pairs: np.ndarray) -> float:
         """The mean weight over some pairs and all tables."""
-        return mean_interval(mean_weight(self.weights, pairs)).estimate
+        return float(measures.mean_weight(self.weights, pairs).mean(dtype=float))
 
     def median(self) -> tuple[float | None, float | None, float | None]:
         """Of the episodes, with its interval where all have learned."""
@@ -270,37 +209,42 @@ class Choice:
 
 def _choices(runs: Sequence[Run]) -> list[Choice]:
     times = {
-        (curve.variant[0], curve.label): by_table(curve, evaluation_times(curve))
+        (curve.variant[0], curve.label): measures.by_table(curve, evaluation_times(curve))
         for curve in evaluations(runs, SWITCH_EVALUATION)
     }
     found: dict[tuple[str, str], Choice] = {}
     for run in runs_of(runs, SWITCH_RESET):
         if run.finished:
             switch, label, depth = (run.spec["tags"][name] for name in ("switch", "label", "depth"))
-            weights = run.arrays()["weights"]
-            found[switch, label] = Choice(switch, label, depth, weights, times.get((switch, label)))
+            found[switch, label] = Choice(switch, label, depth, run.arrays()["weights"], times.get((switch, label)))
     return list(found.values())
 
 
+@exhibit("dag-switches", "What the paper leaves open, tried both ways")
 def _switches_table(runs: Sequence[Run]) -> Table | None:
-    """A row per switch and method."""
+    """A row per switch and method.
+
+    Mean learned weight where the handcrafted weight is 1, where it is 0 though a reward is paid, and on the transition
+    that the action itself makes; and median episodes to 95 % of the best return of fresh policies trained with these
+    weights, with 95 % intervals. Each row changes one switch.
+    """
+
+    def credited(own: Choice) -> float:
+        return own.mean(measures.pair_sets(own.depth).credited)
+
+    def uncredited(own: Choice) -> float:
+        return own.mean(measures.pair_sets(own.depth).uncredited)
+
+    def following(own: Choice) -> float:
+        return own.mean(measures.next_transition(own.depth))
+
     return table(
         _choices(runs),
         column("switch", "switch", lambda own: own.switch),
-        column("method", "method", lambda own: title(own.label)),
-        column(
-            "weight_credited",
-            "weight where handcrafted is 1",
-            lambda own: own.mean(pair_sets(own.depth).credited),
-            ".2f",
-        ),
-        column("weight_uncredited", "where it is 0", lambda own: own.mean(pair_sets(own.depth).uncredited), ".2f"),
-        column(
-            "weight_next_transition",
-            "on the next transition",
-            lambda own: own.mean(next_transition(own.depth)),
-            ".2f",
-        ),
+        METHOD,
+        column("weight_credited", "weight where handcrafted is 1", credited, ".2f"),
+        column("weight_uncredited", "where it is 0", uncredited, ".2f"),
+        column("weight_next_transition", "on the next transition", following, ".2f"),
         interval("episodes_to_95", "episodes to 95 %", Choice.median, ",.0f", ends=""),
     )
 
@@ -311,7 +255,7 @@ def digest(runs: Sequence[Run]) -> dict[str, Table | None]:
     for run in runs_of(runs, EVALUATION):
         for curve in evaluations([run]):
             at, returns = episodes(curve), curve.values["expected_return"]
-            for point in np.unique(np.linspace(0, len(at) - 1, DIGEST_POINTS).round().astype(int)):
+            for point in spread(len(at), DIGEST_POINTS):
                 own = returns[:, point]
                 numbers = [own.mean(), own.std(), own.min(), own.max()]
                 rows.append([run.name, int(at[point]), len(own), *(round(float(x), 4) for x in numbers)])
@@ -322,12 +266,9 @@ def digest(runs: Sequence[Run]) -> dict[str, Table | None]:
 def kept_weights(runs: Sequence[Run]) -> dict[str, np.ndarray]:
     """Learned tables, rows of acting states, in half precision: mean and deviation over the seeds (of each mask)."""
     arrays: dict[str, np.ndarray] = {}
-    for run in runs:
-        tags = run.spec.get("tags", {})
-        if tags.get("role") not in (RESET, MASKED, SWITCH_RESET) or not run.finished:
-            continue
+    for run in (run for run in runs_of(runs, RESET, MASKED, SWITCH_RESET) if run.finished):
         content = run.arrays()
-        rows = content["weights"][:, acting_states(tags["depth"])]
+        rows = content["weights"][:, acting_states(run.spec["tags"]["depth"])]
         masks = content.get("label_mask", np.zeros(len(rows), dtype=int))
         for mask in np.unique(masks):
             name = run.name if "label_mask" not in content else f"{run.name}-{mask}"
@@ -352,76 +293,14 @@ _WEIGHTS_PLACE = {
 
 FIGURES = (
     *(
-        Exhibit(
-            f"dag-weights-{depth}",
-            f"DAG of depth {depth}: pair weights",
-            _WEIGHTS_CAPTION + place,
-            partial(_weights, depth=depth),
+        figure(f"dag-weights-{depth}", f"DAG of depth {depth}: pair weights", _WEIGHTS_CAPTION + place, depth=depth)(
+            _weights
         )
         for depth, place in _WEIGHTS_PLACE.items()
     ),
-    Exhibit(
-        "dag-episodes",
-        "DAG: episodes until learned",
-        "For every depth and method the median number of episodes until the exact expected return of the policy is "
-        "95 % of the best, with a 95 % bootstrap interval as a bar and each trained policy as a dot; low is good, and "
-        "policies that never get there lie on a dotted line at the top. Learned weights were fixed before these "
-        "policies were trained. Figure 2 (right) of the paper shows averages over five runs: learned weights are at "
-        "least as fast as handcrafted ones, both are faster than the regular return, and the gap grows with the depth.",
-        _episodes,
-    ),
-    Exhibit(
-        "dag-curves",
-        "DAG: learning curves",
-        "The exact expected return of the policy against episodes of training: lines are means over trained policies, "
-        "bands are 95 % bootstrap intervals of the mean, and the dashed line is 95 % of the best return. The appendix "
-        "of the paper shows the same curves as means of five seeds, with every method at the optimum by 10,000 "
-        "episodes.",
-        _curves,
-    ),
-    Exhibit(
-        "masked-values",
-        "Meta-PWTD with a masked optimal value function",
-        "The value function is held at the optimal one with zeros in all layers up to the mask, and Meta-PWTD learns "
-        "weights for its TD errors. The marked line lies after the last state of the middle layer; rewards are paid "
-        "to its right. The appendix of the paper shows that with mask 0 the weights change mostly to the left of the "
-        "line, that with mask 4 everything before the middle layer stays at its start, that no weight goes to the "
-        "right of the line in either case, and that with mask 8 the weights look like those of Meta-PWR.",
-        _masked_values,
-    ),
-    Exhibit(
-        "estimator-quality",
-        "Gradient estimates against the exact gradient",
-        "Each dot compares the policy gradient estimates of one advantage estimator with the exact gradient, all on "
-        "the same episodes. The signal-to-noise ratio is the squared length of the mean estimate over its total "
-        "variance; it says nothing about direction, so the cosine with the exact gradient stands beside it, and the "
-        "relative bias, which counts a wrong length as well as a wrong direction. A small bias is also what chance "
-        "alone gives, as the table says. The paper has no such figure; it argues that weights like the handcrafted "
-        "and learned ones lower the variance of advantages.",
-        estimators.draw,
-    ),
+    _episodes,
+    _curves,
+    _masked_values,
+    estimators.draw,
 )
-TABLES = (
-    Exhibit(
-        "dag-episodes",
-        "Episodes to 95 % of the best return",
-        "Medians over trained policies with 95 % bootstrap intervals, by the exact expected return of the policy. The "
-        "last column goes by the mean return of the last ten training batches instead. ∞ means that it was not reached "
-        "in training.",
-        _episodes_table,
-    ),
-    Exhibit(
-        "estimator-quality",
-        "Gradient estimates against the exact gradient g",
-        "Bias by chance is the length that the bias would have from sampling alone if the estimator were unbiased.",
-        estimators.quality_table,
-    ),
-    Exhibit(
-        "dag-switches",
-        "What the paper leaves open, tried both ways",
-        "Mean learned weight where the handcrafted weight is 1, where it is 0 though a reward is paid, and on the "
-        "transition that the action itself makes; and median episodes to 95 % of the best return of fresh policies "
-        "trained with these weights, with 95 % intervals. Each row changes one switch.",
-        _switches_table,
-    ),
-)
+TABLES = (_episodes_table, estimators.quality_table, _switches_table)

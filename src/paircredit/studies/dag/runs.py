@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from paircredit.envs.dag import check_depth
@@ -12,6 +13,8 @@ from paircredit.experiments.spec import CreditSpec, Recipe, RunSpec, TrainingSpe
 RESET, EVALUATION, MASKED = "reset", "evaluation", "masked-values"
 SWITCH_RESET, SWITCH_EVALUATION = "switch-reset", "switch-evaluation"
 """Roles of runs."""
+LEARNING = ("meta-pwr", "meta-pwtd")
+"""Methods that learn weights."""
 EPISODES_PER_UPDATE = 8
 FIRST_POLICY_SEED = 1000
 """Policies that are trained with learned weights have other seeds than the weights."""
@@ -63,77 +66,51 @@ _SCALES = {
 }
 
 
-def dag_runs(scale: DagScale) -> tuple[RunSpec, ...]:
+EVALUATED: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("regular", "a2c", {}),
+    ("h-pwr", "h-pwr", {}),
+    ("meta-pwr", "h-pwr", {}),
+    ("meta-pwtd", "meta-pwtd", {"learn_weights": False}),
+)
+"""What is compared: labels, the methods that they stand for, and how these are run."""
+
+
+def _training(role: str, name: str, depth: int, method: str, updates: int, seeds: range, **more: Any) -> TrainingSpec:
+    """A run on a DAG; further tags and settings of the environment are added to the depth."""
+    tags = {"role": role, "depth": depth, **more.pop("tags", {})}
+    env_settings = {"depth": depth, **more.pop("env_settings", {})}
+    return TrainingSpec(name, "dag", method, updates, tuple(seeds), env_settings, tags=tags, **more)
+
+
+def _policies(scale: DagScale | SwitchScale) -> range:
+    """Seeds of the policies that are trained with learned weights."""
+    return range(FIRST_POLICY_SEED, FIRST_POLICY_SEED + scale.seeds * scale.policies)
+
+
+def dag_runs(scale: DagScale) -> Iterator[RunSpec]:
     """All runs of the DAG experiment: per depth the reset training, then the evaluation; then the probes."""
-    runs: list[RunSpec] = []
-    for depth in scale.outer_updates:
+    tables, updates = range(scale.seeds), scale.episodes // EPISODES_PER_UPDATE
+    for depth, outer_updates in scale.outer_updates.items():
         check_depth(depth)
-        runs += _reset_runs(depth, scale) + _evaluation_runs(depth, scale)
-    probe_depth = 8 if 8 in scale.outer_updates else min(scale.outer_updates)
+        for label in LEARNING:
+            more: dict[str, Any] = {"protocol": "reset", "tags": {"label": label}}
+            yield _training(RESET, f"dag{depth}-reset-{label}", depth, label, outer_updates, tables, **more)
+        for label, method, settings in EVALUATED:
+            source = f"dag{depth}-reset-{label}" if label in LEARNING else None
+            more = {"tags": {"label": label}, "weights_from": source, **settings}
+            yield _training(EVALUATION, f"dag{depth}-train-{label}", depth, method, updates, _policies(scale), **more)
+    depth = 8 if 8 in scale.outer_updates else min(scale.outer_updates)
     if scale.masks:
-        runs.append(
-            TrainingSpec(
-                name=f"dag{probe_depth}-masked-values",
-                env="dag",
-                env_settings={"depth": probe_depth},
-                method="meta-pwtd",
-                protocol="reset",
-                updates=scale.mask_updates,
-                seeds=tuple(range(scale.seeds)),
-                value_masks=scale.masks,
-                tags={"role": MASKED, "depth": probe_depth},
-            )
-        )
-    runs.append(
-        CreditSpec(
-            name=f"dag{probe_depth}-credit",
-            env="dag",
-            env_settings={"depth": probe_depth},
-            episodes=scale.credit_episodes,
-            pwr_weights_from=f"dag{probe_depth}-reset-meta-pwr",
-            pwtd_weights_from=f"dag{probe_depth}-reset-meta-pwtd",
-        )
+        more = {"protocol": "reset", "value_masks": scale.masks}
+        yield _training(MASKED, f"dag{depth}-masked-values", depth, "meta-pwtd", scale.mask_updates, tables, **more)
+    yield CreditSpec(
+        name=f"dag{depth}-credit",
+        env="dag",
+        env_settings={"depth": depth},
+        episodes=scale.credit_episodes,
+        pwr_weights_from=f"dag{depth}-reset-meta-pwr",
+        pwtd_weights_from=f"dag{depth}-reset-meta-pwtd",
     )
-    return tuple(runs)
-
-
-def _reset_runs(depth: int, scale: DagScale) -> list[RunSpec]:
-    return [
-        TrainingSpec(
-            name=f"dag{depth}-reset-{method}",
-            env="dag",
-            env_settings={"depth": depth},
-            method=method,
-            protocol="reset",
-            updates=scale.outer_updates[depth],
-            seeds=tuple(range(scale.seeds)),
-            tags={"role": RESET, "depth": depth, "label": method},
-        )
-        for method in ("meta-pwr", "meta-pwtd")
-    ]
-
-
-def _evaluation_runs(depth: int, scale: DagScale) -> list[RunSpec]:
-    seeds = tuple(range(FIRST_POLICY_SEED, FIRST_POLICY_SEED + scale.seeds * scale.policies))
-
-    def evaluation(label: str, method: str, **more: Any) -> RunSpec:
-        return TrainingSpec(
-            name=f"dag{depth}-train-{label}",
-            env="dag",
-            env_settings={"depth": depth},
-            method=method,
-            updates=scale.episodes // EPISODES_PER_UPDATE,
-            seeds=seeds,
-            tags={"role": EVALUATION, "depth": depth, "label": label},
-            **more,
-        )
-
-    return [
-        evaluation("regular", "a2c"),
-        evaluation("h-pwr", "h-pwr"),
-        evaluation("meta-pwr", "h-pwr", weights_from=f"dag{depth}-reset-meta-pwr"),
-        evaluation("meta-pwtd", "meta-pwtd", weights_from=f"dag{depth}-reset-meta-pwtd", learn_weights=False),
-    ]
 
 
 class Switch(NamedTuple):
@@ -170,38 +147,16 @@ _SWITCH_SCALES = {
 }
 
 
-def switch_runs(scale: SwitchScale) -> list[RunSpec]:
+def switch_runs(scale: SwitchScale) -> Iterator[RunSpec]:
     """Both meta-methods for every switch: weights are learned, then fresh policies are trained with them."""
-    runs: list[RunSpec] = []
-    policy_seeds = tuple(range(FIRST_POLICY_SEED, FIRST_POLICY_SEED + scale.seeds * scale.policies))
-    for number, switch in enumerate(SWITCHES):
-        env_settings = {"depth": scale.depth, **switch.env_settings}
-        for method in ("meta-pwr", "meta-pwtd"):
-            tags = {"depth": scale.depth, "label": method, "switch": switch.label}
-            learned = TrainingSpec(
-                name=f"switch{number}-reset-{method}",
-                env="dag",
-                env_settings=env_settings,
-                method=method,
-                method_settings=switch.method_settings,
-                protocol="reset",
-                updates=scale.outer_updates,
-                seeds=tuple(range(scale.seeds)),
-                tags={"role": SWITCH_RESET, **tags},
-            )
-            evaluated = TrainingSpec(
-                name=f"switch{number}-train-{method}",
-                env="dag",
-                env_settings=env_settings,
-                method="h-pwr" if method == "meta-pwr" else method,
-                updates=scale.updates,
-                seeds=policy_seeds,
-                weights_from=learned.name,
-                learn_weights=False,
-                tags={"role": SWITCH_EVALUATION, **tags},
-            )
-            runs += [learned, evaluated]
-    return runs
+    for (number, switch), label in itertools.product(enumerate(SWITCHES), LEARNING):
+        learned, evaluated = (f"switch{number}-{part}-{label}" for part in ("reset", "train"))
+        method = "h-pwr" if label == "meta-pwr" else label
+        more: dict[str, Any] = {"env_settings": switch.env_settings, "tags": {"label": label, "switch": switch.label}}
+        own = {**more, "method_settings": switch.method_settings, "protocol": "reset"}
+        yield _training(SWITCH_RESET, learned, scale.depth, label, scale.outer_updates, range(scale.seeds), **own)
+        own = {**more, "weights_from": learned, "learn_weights": False}
+        yield _training(SWITCH_EVALUATION, evaluated, scale.depth, method, scale.updates, _policies(scale), **own)
 
 
 EXPERIMENTS = (

@@ -12,7 +12,7 @@ import numpy as np
 
 from paircredit.envs.dag import acting_states, layer_sizes, layer_starts, num_states, reachable
 from paircredit.errors import PaircreditError
-from paircredit.results.charts import COLOURS, DOTS_PER_INCH, QUIET
+from paircredit.results.charts import COLOURS, DOTS_PER_INCH, framed
 from paircredit.results.pictures import PAIR_AXES, PairAxes, write_above
 
 if TYPE_CHECKING:
@@ -48,12 +48,9 @@ PAIR_AXES["dag"] = _pair_axes
 
 
 def draw_heatmaps(panels: Sequence[tuple[str, np.ndarray]], depth: int, *, mark_middle: bool = False) -> Figure:
-    """Heat maps above each other, with one colour bar.
+    """Heat maps above each other, with one colour bar: of each panel a title and a table [S, S].
 
-    Args:
-        panels: a title and a table [S, S] each, from top to bottom.
-        depth: of the DAG.
-        mark_middle: whether to mark where the columns of the middle layer end.
+    Where the columns of the middle layer end can be marked.
     """
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
@@ -77,7 +74,9 @@ def draw_heatmaps(panels: Sequence[tuple[str, np.ndarray]], depth: int, *, mark_
         axes.set_title(title, pad=22)
         _label_layers(axes, depth, cell)
         if mark_middle:
-            _mark_middle(axes, depth)
+            last = layer_starts(depth)[depth // 2 + 1] - 1
+            axes.axvline(last + 0.5, color=COLOURS["h-pwr"], linewidth=2)
+            write_above(axes, f"state {last} | first reward", last + 0.5, 18, color=COLOURS["h-pwr"])
         if cell == _LEAST_CELL:
             first_row, first_column = layer_starts(depth)[[depth // 2 - 3, -6]]  # after it layers are narrow
             corner = visible[:first_row, first_column:]
@@ -100,22 +99,17 @@ def _draw_corner(axes: Axes, weights: np.ma.MaskedArray, first_column: int) -> N
     """The upper right corner enlarged, in the lower left one, where no pair is reachable."""
     _show(axes, weights)
     rows, columns = weights.shape
-    axes.set_title(f"enlarged: {_range(0, rows)} × {_range(first_column, columns)}", fontsize=9, pad=3, color="#555555")
+    shown = f"states 0–{rows - 1} × states {first_column}–{first_column + columns - 1}"
+    axes.set_title(f"enlarged: {shown}", fontsize=9, pad=3, color="#555555")
     axes.set(xticks=[], yticks=[])
-    for spine in axes.spines.values():
-        spine.set(visible=True, linewidth=0.6, color=QUIET)
-
-
-def _range(first: int, count: int) -> str:
-    return f"states {first}–{first + count - 1}"
+    framed(axes)
 
 
 def _label_layers(axes: Axes, depth: int, cell: int) -> None:
     """First states of layers as ticks, boundaries of layers as lines, numbers of layers on top."""
     sizes, starts = np.append(layer_sizes(depth), 1), layer_starts(depth)
     acting = depth // 2
-    for spine in axes.spines.values():
-        spine.set(visible=True, linewidth=0.6, color=QUIET)
+    framed(axes)
     axes.set_xticks(_spread(starts, num_states(depth), cell))
     axes.set_yticks(_spread(starts[:acting], len(acting_states(depth)), cell))
     below = -1 if cell < _LEAST_LAYER_FOR_LINE else 1  # small cells may not be covered: lines show in white places only
@@ -141,9 +135,3 @@ def _spread(starts: np.ndarray, count: int, cell: int) -> list[int]:
         if (state - chosen[-1]) * cell >= _LEAST_TICK_DISTANCE:
             chosen.append(int(state))
     return chosen
-
-
-def _mark_middle(axes: Axes, depth: int) -> None:
-    last = layer_starts(depth)[depth // 2 + 1] - 1
-    axes.axvline(last + 0.5, color=COLOURS["h-pwr"], linewidth=2)
-    write_above(axes, f"state {last} | first reward", last + 0.5, 18, color=COLOURS["h-pwr"])

@@ -1,7 +1,7 @@
 """Atari and MinAtar: Meta-PWTD beside A2C on many games."""
 
-from paircredit.studies.games.claims import CLAIMS
 from paircredit.studies.games.exhibits import FIGURES, TABLES, digest
+from paircredit.studies.games.measures import CLAIMS
 from paircredit.studies.games.runs import EXPERIMENTS
 from paircredit.studies.study import Study
 

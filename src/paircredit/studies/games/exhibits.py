@@ -4,50 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paircredit.results.charts import (
-    COLOURS,
-    QUIET,
-    Line,
-    Look,
-    Panel,
-    grid,
-    legend_above,
-    lines,
-    looks,
-    short,
-    styled,
-    ticks,
-)
+from paircredit.results import charts
+from paircredit.results.charts import COLOURS, QUIET, figure, grid, looks, ticks
 from paircredit.results.curves import RETURN, Curve
-from paircredit.results.exhibits import Exhibit
+from paircredit.results.exhibits import METHOD, SEEDS, Table, column, exhibit, interval, plain_table, table
 from paircredit.results.intervals import bootstrap, mean_interval
-from paircredit.results.names import title
-from paircredit.results.tables import Table, column, interval, plain_table, table
+from paircredit.results.names import labels_of, title
 from paircredit.runs.read import Run
-from paircredit.studies.games.curves import (
-    ATARI,
-    BASELINE,
-    MINATAR,
-    OURS,
-    SUITES,
-    Comparison,
-    MedianCurve,
-    Suite,
-    all_games,
-    comparisons,
-    interquartile_mean_of_games,
-    median_curves,
-    median_of_games,
-    method_labels,
-    name_of,
-    normalised_scores,
-    shared_games,
-)
+from paircredit.studies.games import measures
+from paircredit.studies.games.measures import BASELINE, OURS, Suite, all_games, comparisons, name_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,73 +31,64 @@ _FAR, _LINEAR = 150.0, 10.0
 """Per cent beyond which a difference asks for a logarithmic axis, and up to which that is linear."""
 _FEW = 8
 """Games whose names have room beside each other."""
-_NEITHER = "#c9c9c9"
-_FILLS = {"better": COLOURS[OURS], "worse": COLOURS[BASELINE], "tie": _NEITHER, "open": "#ffffff"}
-_WORDS = {
-    "better": f"{title(OURS)} is better",
-    "worse": f"{title(BASELINE)} is better",
-    "tie": "tie: the interval contains 0",
-    "open": "too few seeds to tell",
+_OUTCOMES = {
+    "better": (COLOURS[OURS], f"{title(OURS)} is better"),
+    "worse": (COLOURS[BASELINE], f"{title(BASELINE)} is better"),
+    "tie": ("#c9c9c9", "tie: the interval contains 0"),
+    "open": ("#ffffff", "too few seeds to tell"),
 }
+"""Colours and words."""
 
 
-@styled
 def _relative(runs: Sequence[Run], suite: Suite) -> Figure | None:
     """A bar per game, sorted; below it, where there are human scores, the median over games against frames."""
     found = all_games(runs, suite)
     compared = sorted(comparisons(found, suite), key=lambda own: own.relative.estimate)
     if not compared:
         return None
-    medians = median_curves(found, suite) if suite.human else []
-    width = min(max(0.21 * len(compared) + 1.4, 6.4), 12.0)
+    medians = measures.median_curves(found, suite) if suite.human else []
+    heights = (4.4, 2.9) if medians else (4.4,)
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, 4.4 + (2.9 if medians else 0.0)), layout="constrained")
-    heights = (4.4, 2.9) if medians else (4.4,)
-    bars, *below = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
+    drawn = Figure(figsize=(min(max(0.21 * len(compared) + 1.4, 6.4), 12.0), sum(heights)), layout="constrained")
+    bars, *below = drawn.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     _bars(bars, compared)
-    legend_above(figure)  # before there are curves, which have a legend of their own
+    charts.legend_above(drawn)  # before there are curves, which have a legend of their own
     for axes in below:
-        _medians(axes, medians, looks(method_labels(runs, suite)))
-    return figure
+        _medians(axes, medians, looks(labels_of(runs, suite.role)))
+    return drawn
 
 
-def _bars(axes: Axes, compared: Sequence[Comparison]) -> None:
+def _bars(axes: Axes, compared: Sequence[measures.Comparison]) -> None:
     from matplotlib.patheffects import withStroke
 
     halo = withStroke(linewidth=2.8, foreground="#ffffff")  # intervals could not be seen on dark bars otherwise
     crowded = len(compared) > _FEW
-    for outcome, fill in _FILLS.items():
+    for outcome, (fill, words) in _OUTCOMES.items():
         places = [place for place, own in enumerate(compared) if own.outcome == outcome]
         if places:
             heights = [100 * compared[place].relative.estimate for place in places]
-            name, width = f"{_WORDS[outcome]} ({len(places)})", 0.78 if crowded else 0.55
+            name, width = f"{words} ({len(places)})", 0.78 if crowded else 0.55
             axes.bar(places, heights, width, color=fill, edgecolor=QUIET, linewidth=0.7, label=name)
     for place, own in enumerate(compared):
         ends = [100 * own.relative.low, 100 * own.relative.high]
         axes.plot([place, place], ends, color="#1a1a1a", linewidth=1.2, path_effects=[halo], solid_capstyle="butt")
-    sizes = np.abs([100 * value for own in compared for value in own.relative])
-    if sizes.max() > _FAR:
+    if max(abs(100 * value) for own in compared for value in own.relative) > _FAR:
         axes.set_yscale("symlog", linthresh=_LINEAR)
     axes.yaxis.set_major_formatter(lambda x, _: f"{x:+g} %".replace("-", "−") if x else "0 %")
     axes.axhline(0, color="#1a1a1a", linewidth=0.9)
-    axes.set_xticks(
-        range(len(compared)),
-        [name_of(own.game) for own in compared],
-        rotation=90 if crowded else 0,
-        fontsize=9 if crowded else 10,
-    )
+    names = [name_of(own.game) for own in compared]
+    axes.set_xticks(range(len(names)), names, rotation=90 if crowded else 0, fontsize=9 if crowded else 10)
     axes.set_xlim(-0.7, len(compared) - 0.3)
     axes.tick_params(axis="x", length=0)
     axes.set_title(f"Relative performance of {title(OURS)} over {title(BASELINE)}", fontsize=11)
     axes.grid(axis="y")
 
 
-def _medians(axes: Axes, medians: Sequence[MedianCurve], look: dict[str, Look]) -> None:
+def _medians(axes: Axes, medians: Sequence[measures.MedianCurve], look: dict[str, charts.Look]) -> None:
     for curve in medians:
-        own = look[curve.label]
-        axes.fill_between(curve.frames / 1e6, curve.low, curve.high, color=own.colour, alpha=0.2, linewidth=0)
-        axes.plot(curve.frames / 1e6, curve.median, color=own.colour, label=title(curve.label), **own.line)
+        frames, own = curve.frames / 1e6, look[curve.label]
+        charts.draw_mean(axes, frames, curve.median, (curve.low, curve.high), own, title(curve.label))
     games = medians[0].games
     axes.set_xlim(left=0)
     ticks(axes.yaxis, 5)
@@ -138,32 +98,28 @@ def _medians(axes: Axes, medians: Sequence[MedianCurve], look: dict[str, Look]) 
     axes.grid()
 
 
-@styled
 def _curves(runs: Sequence[Run], suite: Suite) -> Figure | None:
     """A panel per game with a curve per method: the return of a whole game against frames."""
     found = all_games(runs, suite)
     if not found:
         return None
     columns = min(_MOST_COLUMNS if len(found) > _MANY_GAMES else _COLUMNS, len(found))
-    rows = math.ceil(len(found) / columns)
     width, height = (2.15, 1.75) if len(found) > _MANY_GAMES else (3.1, 2.35)
-    figure, panels = grid(len(found), columns, (max(width * columns + 0.4, 5.6), height * rows + 0.95))
-    look = looks(method_labels(runs, suite))
+    size = max(width * columns + 0.4, 5.6), height * math.ceil(len(found) / columns) + 0.95
+    drawn, panels = grid(len(found), columns, size)
+    look = looks(labels_of(runs, suite.role))
     for axes, (game, methods) in zip(panels, found.items(), strict=True):
-        own = [_line(curve) for curve in methods.values()]
-        lines(axes, Panel(name_of(game), own, (suite.random[game], RANDOM)), look)
+        thinned = {label: curve.thinned(RETURN, MOST_POINTS) for label, curve in methods.items()}
+        own = [charts.Line(label, frames / 1e6, values) for label, (frames, values) in thinned.items()]
+        charts.lines(axes, charts.Panel(name_of(game), own, (suite.random[game], RANDOM)), look)
         axes.set_xlim(left=0)
         ticks(axes.xaxis, 4, "{x:g}")
-        ticks(axes.yaxis, 4, short)
-    figure.supxlabel("frames (millions)", fontsize=11)
-    figure.supylabel("episode return", fontsize=11)
-    legend_above(figure, last=RANDOM)
-    return figure
+        ticks(axes.yaxis, 4, charts.short)
+    charts.finish(drawn, "frames (millions)", "episode return", last=RANDOM)
+    return drawn
 
 
-def _line(curve: Curve) -> Line:
-    frames, values = curve.thinned(RETURN, MOST_POINTS)
-    return Line(curve.label, frames / 1e6, values)
+_GAME = column("game", "game", lambda own: name_of(own.place))
 
 
 def _scores_table(runs: Sequence[Run], suite: Suite) -> Table | None:
@@ -173,10 +129,10 @@ def _scores_table(runs: Sequence[Run], suite: Suite) -> Table | None:
         return lambda own: float(suite.normalised(name, own.place, float(_scores(own).mean())))
 
     return table(
-        [curve for methods in all_games(runs, suite).values() for curve in methods.values()],
-        column("game", "game", lambda own: name_of(own.place)),
-        column("method", "method", lambda own: title(own.label)),
-        column("seeds", "seeds", lambda own: len(own.seeds)),
+        _every_curve(runs, suite),
+        _GAME,
+        METHOD,
+        SEEDS,
         column("frames", "frames", lambda own: own.trained, ",.0f"),
         interval("score", "score", lambda own: mean_interval(_scores(own)), ",.2f", ends=""),
         column("random", "random play", lambda own: suite.random[own.place], ",.2f"),
@@ -185,6 +141,10 @@ def _scores_table(runs: Sequence[Run], suite: Suite) -> Table | None:
             for name in suite.human
         ),
     )
+
+
+def _every_curve(runs: Sequence[Run], suite: Suite) -> list[Curve]:
+    return [curve for methods in all_games(runs, suite).values() for curve in methods.values()]
 
 
 def _scores(curve: Curve) -> np.ndarray:
@@ -212,49 +172,43 @@ def _relative_table(runs: Sequence[Run], suite: Suite) -> Table | None:
 def _summary_table(runs: Sequence[Run], suite: Suite) -> Table | None:
     """A row per table of human scores and method: what they come to over games."""
     found = all_games(runs, suite)
-    shared = shared_games(found)
+    shared = measures.shared_games(found)
     if shared is None:
         return None
-    frames = shared.frames
-    groups = [
-        (human, label, own)
-        for human in suite.human
-        for label, own in normalised_scores(found, suite, human, shared).items()
-    ]
+    middle = measures.interquartile_mean_of_games
     return table(
-        groups,
+        [
+            (human, label, own)
+            for human in suite.human
+            for label, own in measures.normalised_scores(found, suite, human, shared).items()
+        ],
         column("human", "human scores", lambda own: own[0]),
         column("method", "method", lambda own: title(own[1])),
         column("games", "games", lambda own: len(own[2])),
-        column("frames", "frames", lambda _: frames, ",.0f"),
-        interval("median", "median", lambda own: bootstrap(own[2], median_of_games), ".3f"),
-        interval(
-            "interquartile_mean",
-            "interquartile mean",
-            lambda own: bootstrap(own[2], interquartile_mean_of_games),
-            ".3f",
-        ),
+        column("frames", "frames", lambda _: shared.frames, ",.0f"),
+        interval("median", "median", lambda own: bootstrap(own[2], measures.median_of_games), ".3f"),
+        interval("interquartile_mean", "interquartile mean", lambda own: bootstrap(own[2], middle), ".3f"),
     )
 
 
 def digest(runs: Sequence[Run]) -> dict[str, Table | None]:
     """The score of every member; and curves, mean and deviation over seeds."""
     kept: dict[str, Table | None] = {}
-    for suite in SUITES:
-        found = [curve for methods in all_games(runs, suite).values() for curve in methods.values()]
+    for suite in measures.SUITES:
+        found = _every_curve(runs, suite)
         kept[f"{suite.role}-members.csv"] = plain_table(
-            ("game", "method", "seed", "frames", "score"), (row for curve in found for row in _members(curve))
+            ("game", "method", "seed", "frames", "score"),
+            (
+                (curve.place, curve.label, seed, int(curve.trained), round(score, 4))
+                for curve in found
+                for seed, score in zip(curve.seeds.tolist(), _scores(curve).tolist(), strict=True)
+            ),
         )
         kept[f"{suite.role}-curves.csv"] = plain_table(
             ("game", "method", "seeds", "frames", "mean", "deviation"),
             (row for curve in found for row in _points(curve)),
         )
     return kept
-
-
-def _members(curve: Curve) -> list[list[Any]]:
-    members = zip(curve.seeds.tolist(), _scores(curve).tolist(), strict=True)
-    return [[curve.place, curve.label, seed, int(curve.trained), round(score, 4)] for seed, score in members]
 
 
 def _points(curve: Curve) -> list[list[Any]]:
@@ -264,85 +218,57 @@ def _points(curve: Curve) -> list[list[Any]]:
     return [[*names, int(at), round(float(mean), 4), round(float(deviation), 4)] for at, mean, deviation in points]
 
 
-_GAME_CURVES_CAPTION = (
+_BANDS = (
     "Lines are means over seeds, bands are 95 % bootstrap intervals of the mean, the dashed line is random play. "
     "Curves begin when every seed has ended a game. "
 )
-
-_SCORES_CAPTION = (
+_DRAWN = {
+    "atari-relative": "Top: by how much Meta-PWTD's score is better than A2C's, as a share of the better of A2C and a "
+    "person, each less random play; lines are 95 % bootstrap intervals over seeds. Where a difference is beyond 150 % "
+    "the axis is linear up to 10 % and logarithmic beyond. Bottom: the median over games of the human-normalised "
+    "score, 0 for random play and 1 for a person, with 95 % bootstrap intervals in which seeds are drawn and "
+    "games are not. Figure 6 of the paper shows both, the curves as an inset: 30 games better, 14 worse, 5 ties, "
+    "and Meta-PWTD slightly above A2C all the time. The paper does not say what the relative performance is.",
+    "atari-curves": "A panel per game: the unclipped return of whole games, the last one of each actor, against "
+    f"frames. {_BANDS}The appendix of the paper shows the same panels for 49 games as means of five seeds with "
+    "standard errors.",
+    "minatar-relative": "By how much Meta-PWTD's score is better than A2C's, as a share of what the better of the two "
+    "gains over random play (at least of what random play itself is paid); lines are 95 % bootstrap intervals over "
+    "seeds. The paper does not have these games: they are Atari in small, and ask the same question.",
+    "minatar-curves": "A panel per game: the return of whole games, the last one of each actor, against frames, of "
+    f"which a step has one. {_BANDS}The paper does not have these games.",
+}
+_SCORES = (
     "Scores are mean returns of whole games over the last tenth of training, means over seeds with 95 % bootstrap "
-    "intervals. "
+    "intervals."
 )
-_RELATIVE_CAPTION = (
+_RELATIVE = (
     "Scores after the frames that both trained, their difference and the relative performance of the figure, with 95 % "
     "bootstrap intervals over seeds. Meta-PWTD is better or worse where the interval does not contain 0, and it is "
-    "open with fewer than five seeds. By means alone it is a tie where the relative performance reads 0 %. "
+    "open with fewer than five seeds. By means alone it is a tie where the relative performance reads 0 %."
 )
-
-FIGURES = (
-    Exhibit(
-        "atari-relative",
-        "Atari: Meta-PWTD beside A2C",
-        "Top: by how much Meta-PWTD's score is better than A2C's, as a share of the better of A2C and a person, each "
-        "less random play; lines are 95 % bootstrap intervals over seeds. Where a difference is beyond 150 % the "
-        "axis is linear up to 10 % and logarithmic beyond. Bottom: the median over games of the human-normalised "
-        "score, 0 for random play and 1 for a person, with 95 % bootstrap intervals in which seeds are drawn and "
-        "games are not. Figure 6 of the paper shows both, the curves as an inset: 30 games better, 14 worse, 5 ties, "
-        "and Meta-PWTD slightly above A2C all the time. The paper does not say what the relative performance is.",
-        partial(_relative, suite=ATARI),
-    ),
-    Exhibit(
-        "atari-curves",
-        "Atari: learning curves",
-        "A panel per game: the unclipped return of whole games, the last one of each actor, against frames. "
-        + _GAME_CURVES_CAPTION
-        + "The appendix of the paper shows the same panels for 49 games as means of five seeds with standard errors.",
-        partial(_curves, suite=ATARI),
-    ),
-    Exhibit(
-        "minatar-relative",
-        "MinAtar: Meta-PWTD beside A2C",
-        "By how much Meta-PWTD's score is better than A2C's, as a share of what the better of the two gains over "
-        "random play (at least of what random play itself is paid); lines are 95 % bootstrap intervals over seeds. "
-        "The paper does not have these games: they are Atari in small, and ask the same question.",
-        partial(_relative, suite=MINATAR),
-    ),
-    Exhibit(
-        "minatar-curves",
-        "MinAtar: learning curves",
-        "A panel per game: the return of whole games, the last one of each actor, against frames, of which a step has "
-        "one. " + _GAME_CURVES_CAPTION + "The paper does not have these games.",
-        partial(_curves, suite=MINATAR),
-    ),
+_TABULATED = {
+    "atari-scores": f"{_SCORES} Normalised scores are 0 for random play and 1 for a person, by the human scores that "
+    "papers on 57 games have, and by those of Mnih et al. (2015).",
+    "atari-relative": f"{_RELATIVE} The paper has 30 games better, 14 worse, 5 ties.",
+    "atari-summary": "The median over games of the mean over seeds, and the interquartile mean over games and seeds, "
+    "after the frames that all trained, of the methods that have played all games that A2C and Meta-PWTD have. "
+    "Intervals are 95 % bootstrap intervals in which seeds are drawn within games.",
+    "minatar-scores": _SCORES,
+    "minatar-relative": _RELATIVE,
+}
+FIGURES = tuple(
+    figure(f"{suite.role}-{name}", f"{suite.title}: {words}", _DRAWN[f"{suite.role}-{name}"], suite=suite)(draw)
+    for suite in measures.SUITES
+    for name, words, draw in (("relative", "Meta-PWTD beside A2C", _relative), ("curves", "learning curves", _curves))
 )
-TABLES = (
-    Exhibit(
-        "atari-scores",
-        "Atari: scores",
-        _SCORES_CAPTION
-        + "Normalised scores are 0 for random play and 1 for a person, by the human scores that papers on 57 games "
-        "have, and by those of Mnih et al. (2015).",
-        partial(_scores_table, suite=ATARI),
-    ),
-    Exhibit(
-        "atari-relative",
-        "Atari: Meta-PWTD beside A2C, game by game",
-        _RELATIVE_CAPTION + "The paper has 30 games better, 14 worse, 5 ties.",
-        partial(_relative_table, suite=ATARI),
-    ),
-    Exhibit(
-        "atari-summary",
-        "Atari: human-normalised scores over games",
-        "The median over games of the mean over seeds, and the interquartile mean over games and seeds, after the "
-        "frames that all trained, of the methods that have played all games that A2C and Meta-PWTD have. Intervals "
-        "are 95 % bootstrap intervals in which seeds are drawn within games.",
-        partial(_summary_table, suite=ATARI),
-    ),
-    Exhibit("minatar-scores", "MinAtar: scores", _SCORES_CAPTION.strip(), partial(_scores_table, suite=MINATAR)),
-    Exhibit(
-        "minatar-relative",
-        "MinAtar: Meta-PWTD beside A2C, game by game",
-        _RELATIVE_CAPTION.strip(),
-        partial(_relative_table, suite=MINATAR),
-    ),
+TABLES = tuple(
+    exhibit(name, f"{suite.title}: {words}", _TABULATED[name], suite=suite)(make)
+    for suite in measures.SUITES
+    for kind, words, make in (
+        ("scores", "scores", _scores_table),
+        ("relative", "Meta-PWTD beside A2C, game by game", _relative_table),
+        ("summary", "human-normalised scores over games", _summary_table),
+    )
+    if (name := f"{suite.role}-{kind}") in _TABULATED
 )

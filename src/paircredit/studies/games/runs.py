@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from paircredit.envs import minatar as small_atari
-from paircredit.envs.atari import GAMES
+from paircredit.envs.atari.games import GAMES
+from paircredit.envs.minatar import GAMES as MINATAR_GAMES
 from paircredit.envs.registry import environment_config
-from paircredit.experiments.resolve import resolve_method
-from paircredit.experiments.spec import Recipe, TrainingSpec
+from paircredit.experiments.spec import Recipe, TrainingSpec, resolve_method
+from paircredit.settings import values_of
 
 METHODS = ("a2c", "meta-pwtd")
 BASELINES = ("a2c-rr",)
@@ -34,22 +34,11 @@ def training(
     method_settings: Mapping[str, Any] | None = None,
     env_settings: Mapping[str, Any] | None = None,
 ) -> TrainingSpec:
-    """One method on one game.
-
-    Args:
-        suite: `atari` or `minatar`.
-        method: name of the method.
-        game: name of the game.
-        frames: of every member, rounded up to whole updates.
-        seeds: members.
-        preset: of the method.
-        method_settings: fields of the method to replace.
-        env_settings: settings of the game.
-    """
+    """One method on one game of a suite; the frames of every member are rounded up to whole updates."""
     env, settings = f"{suite}/{game}", dict(method_settings or {})
     made = resolve_method(method, preset, env, settings)
-    config: Any = environment_config(env)  # not built, which would need the emulator
-    per_update = made.episodes * config.steps * getattr(config, "frame_skip", 1)
+    config = values_of(environment_config(env))  # not built, which would need the emulator
+    per_update = made.episodes * config["steps"] * config.get("frame_skip", 1)
     return TrainingSpec(
         name=f"{game}-{method}",
         env=env,
@@ -65,17 +54,7 @@ def training(
 
 @dataclasses.dataclass(frozen=True)
 class GamesScale:
-    """How much of it.
-
-    Attributes:
-        games: which of them.
-        frames: of every member.
-        seeds: members of every run.
-        preset: of the methods.
-        method_settings: fields of the methods to replace.
-        env_settings: settings of the games.
-        methods: other ones than the experiment's.
-    """
+    """How much of it: the frames of every member, the members of every run; and other methods than the experiment's."""
 
     games: Sequence[str]
     frames: int
@@ -98,8 +77,8 @@ _MINATAR = {
     "smoke": GamesScale(
         ("breakout",), 6_400, 2, "small", TINY | {"network.filters": (4, 4), "network.picture_width": 8}
     ),
-    "short": GamesScale(tuple(small_atari.GAMES), 200_000, 2, "small"),
-    "paper": GamesScale(tuple(small_atari.GAMES), MINATAR_FRAMES, 10),
+    "short": GamesScale(tuple(MINATAR_GAMES), 200_000, 2, "small"),
+    "paper": GamesScale(tuple(MINATAR_GAMES), MINATAR_FRAMES, 10),
 }
 """`paper` is as much as the paper might have done; it has Atari only."""
 

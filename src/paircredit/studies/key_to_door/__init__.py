@@ -1,9 +1,13 @@
 """Key-to-Door, the paper's central experiment: a key is found early, a door pays for it late, apples lie between."""
 
-from paircredit.studies.key_to_door.claims import CLAIMS
-from paircredit.studies.key_to_door.exhibits import FIGURES, TABLES, digest
-from paircredit.studies.key_to_door.runs import EXPERIMENTS
-from paircredit.studies.key_to_door.weights import kept_weights
+from paircredit.studies.key_to_door import exhibits, measures, runs, weights
 from paircredit.studies.study import Study
 
-KEY_TO_DOOR = Study(EXPERIMENTS, FIGURES, TABLES, CLAIMS, digest, kept_weights)
+KEY_TO_DOOR = Study(
+    runs.EXPERIMENTS,
+    exhibits.FIGURES,
+    exhibits.TABLES,
+    measures.CLAIMS + weights.CLAIMS,
+    exhibits.digest,
+    weights.kept_weights,
+)

@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import io
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -89,17 +89,17 @@ class Episode:
 def animation(episode: Episode, scale: int, frames_per_second: int) -> bytes:
     """The episode as a GIF: a frame for every observation, the last of which stays for a while.
 
-    Args:
-        episode: what to show.
-        scale: the side of a cell of the map, in pixels; everything else grows with it.
-        frames_per_second: how fast.
+    The scale is the side of a cell of the map in pixels; everything else grows with it.
 
     Raises:
         PaircreditError: scale or speed cannot be used.
     """
     check_speed_and_scale(scale, frames_per_second)
-    palette = _Palette([frame(episode, time, scale) for time in _samples(episode)])
-    pictures = [palette.paint(picture) for picture in frames(episode, scale)]
+    still = _still(episode, scale)
+    phases = [np.linspace(begin, end - 1, 4).round() for begin, end in itertools.pairwise(episode.edges)]
+    some = np.unique([*np.concatenate(phases), episode.edges[-1]]).astype(int).tolist()  # of every phase, and the end
+    palette = _Palette([_moving(still.copy(), episode, time, scale) for time in some])
+    pictures = [palette.paint(_moving(still.copy(), episode, time, scale)) for time in range(len(episode.actions) + 1)]
     # A GIF counts hundredths of a second: ends are rounded, not durations, so that the speed is right on average.
     ends = [round(100 * number / frames_per_second) for number in range(len(pictures) + 1)]
     durations = [10 * (after - before) for before, after in itertools.pairwise(ends)]
@@ -119,13 +119,6 @@ def check_speed_and_scale(scale: int, frames_per_second: int) -> None:
     ):
         if not least <= value <= most:
             raise PaircreditError(f"The {name} is {value}, but must be between {least} and {most}.")
-
-
-def frames(episode: Episode, scale: int) -> Iterator[Image.Image]:
-    """All frames, one for every observation."""
-    still = _still(episode, scale)
-    for time in range(len(episode.actions) + 1):
-        yield _moving(still.copy(), episode, time, scale)
 
 
 def frame(episode: Episode, time: int, scale: int) -> Image.Image:
@@ -214,8 +207,8 @@ def _still(episode: Episode, scale: int) -> Image.Image:
             canvas.text((left + right) / 2, sum(_BAND) / 2, name, 11.5, anchor="mm")
     for step in episode.edges:
         canvas.text(canvas.x(step), _WEIGHTS[1] + 8, str(step), 10.5, _QUIET, "mt")
-    _axis_of_rewards(episode).draw(canvas)
-    _axis_of_credit(episode).draw(canvas)
+    _Axis.of(episode.rewards, _REWARDS).draw(canvas)
+    _Axis.of(episode.advantages, _CREDIT).draw(canvas)
     y = _REWARDS[0] - 7
     parts = [("paid", _PAID), ("to come", _TO_COME)]
     parts += [("of these, credited to the action", _CREDITED)] if episode.of_rewards else []
@@ -238,13 +231,13 @@ def _moving(picture: Image.Image, episode: Episode, time: int, scale: int) -> Im
     over = time == steps
     weights = np.zeros(steps) if over else np.where(np.arange(steps) >= time, episode.weights[time], 0.0)
 
-    axis = _axis_of_rewards(episode)
+    axis = _Axis.of(episode.rewards, _REWARDS)
     for step in np.flatnonzero(episode.rewards).tolist():
         reward = float(episode.rewards[step])
         axis.bar(canvas, step, reward, _PAID if step < time else _TO_COME)
         if episode.of_rewards and step >= time:
             axis.bar(canvas, step, reward * float(np.clip(weights[step], 0, 1)), _CREDITED)
-    axis = _axis_of_credit(episode)
+    axis = _Axis.of(episode.advantages, _CREDIT)
     for step in range(min(time + 1, steps)):
         value = float(episode.advantages[step])
         axis.bar(canvas, step, value, _UP if value > 0 else _DOWN)
@@ -299,14 +292,6 @@ def _colour_bar(canvas: _Canvas) -> None:
     canvas.text(right + 4, y, "1", 11, _QUIET)
 
 
-def _axis_of_rewards(episode: Episode) -> _Axis:
-    return _Axis.of(episode.rewards, _REWARDS)
-
-
-def _axis_of_credit(episode: Episode) -> _Axis:
-    return _Axis.of(episode.advantages, _CREDIT)
-
-
 @functools.cache
 def _heat_colours() -> list[_Colour]:
     colours = matplotlib.colormaps["viridis"](np.linspace(0, 1, 41))[:, :3]
@@ -322,12 +307,6 @@ def _font(size: int, bold: bool) -> ImageFont.FreeTypeFont:
     """The font of the figures, which comes with Matplotlib."""
     name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
     return ImageFont.truetype(str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / name), size)
-
-
-def _samples(episode: Episode) -> list[int]:
-    """Some times in every phase, and the end."""
-    phases = [np.linspace(begin, end - 1, 4).round() for begin, end in itertools.pairwise(episode.edges)]
-    return [int(time) for time in np.unique([*np.concatenate(phases), episode.edges[-1]])]
 
 
 class _Palette:

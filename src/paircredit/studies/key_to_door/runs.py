@@ -40,7 +40,7 @@ class Setting(NamedTuple):
         return f"μ = {self.mean:g}, σ² = {self.variance:g}{slips}"
 
 
-MEANS, VARIANCES, SLIPS = (1.0, 5.0, 10.0), (0.0, 25.0, 100.0), (0.0, 0.1)
+MEANS, VARIANCES = (1.0, 5.0, 10.0), (0.0, 25.0, 100.0)
 CENTRAL, HARD = Setting(5.0, 25.0, 0.0), Setting(10.0, 100.0, 0.0)
 """Where the paper tuned all methods, and of which it shows weights; and the noisiest of its settings."""
 NINE = tuple(Setting(mean, variance, 0.0) for mean in MEANS for variance in VARIANCES)
@@ -60,14 +60,10 @@ ENOUGH = {"a2c": 20_000_000, "h-pwr": 12_000_000, "meta-pwr": 19_200_000, "meta-
 
 @dataclasses.dataclass(frozen=True)
 class Scale:
-    """How much of an experiment.
+    """How much of an experiment: frames per member, and seeds per setting and variant.
 
     Attributes:
-        frames: environment steps per member.
-        seeds: members per setting and variant.
-        preset: of the methods.
         env_settings: what all settings share.
-        settings: of the environment.
         variants: this many of those that are tried, or all of them.
         share: of `ENOUGH`, where it stands in the place of the frames.
     """
@@ -102,16 +98,9 @@ def training(
     method_settings: Mapping[str, Any] | None = None,
     tried: Sequence[Variant] = (),
 ) -> TrainingSpec:
-    """One method on several settings, all in one program.
+    """One method on several settings (other ones than those of the scale if need be), all in one program.
 
-    Args:
-        name: of the run.
-        label: name of the method.
-        scale: how much.
-        role: what figures look for.
-        settings: other ones than those of the scale.
-        method_settings: what all members share.
-        tried: labels and settings of the method or the environment, each tried on every setting.
+    What is tried is tried on every setting; all members share the settings of the method.
     """
     frames = scale.frames if scale.share is None else round(scale.share * ENOUGH[label])
     members = [
@@ -175,45 +164,33 @@ def _search(search: Search) -> list[TrainingSpec]:
     return [training("search-a2c", "a2c", search.scale, role=SEARCH, tried=tried)]
 
 
-SWITCHED: tuple[tuple[dict[str, Any], dict[str, dict[str, Any]]], ...] = (
-    (
-        {},
-        {
-            "default": {},
-            "outer λ = 1": {"outer.lambda_": 1.0},
-            "outer λ = 0.5": {"outer.lambda_": 0.5},
-            "outer learning rate 2e-5": {"outer.learning_rate": 2e-5},
-            "outer learning rate 3e-4": {"outer.learning_rate": 3e-4},
-            "dark palette": {"env.palette": "dark"},
-        },
-    ),
-    ({"network.lag": "scalar"}, {"scalar lag": {}}),
-    ({"network.lag": "one-hot"}, {"one-hot lag": {}}),
-    ({"inner.differentiate": "numerator"}, {"second moment detached": {}}),
-    ({"inner.differentiate_statistics": True}, {"statistics differentiated": {}}),
-    ({"network.precision": "float32"}, {"float32": {}}),
-)
-"""Settings that need a program of their own, and the switches that are tried within it."""
+TRACED = {
+    "default": Variant(),
+    "outer λ = 1": Variant(method_settings={"outer.lambda_": 1.0}),
+    "outer λ = 0.5": Variant(method_settings={"outer.lambda_": 0.5}),
+    "outer learning rate 2e-5": Variant(method_settings={"outer.learning_rate": 2e-5}),
+    "outer learning rate 3e-4": Variant(method_settings={"outer.learning_rate": 3e-4}),
+    "dark palette": Variant(env_settings={"palette": "dark"}),
+}
+"""Switches of Meta-PWR that are tried within one program."""
+STATIC: dict[str, dict[str, Any]] = {
+    "scalar lag": {"network.lag": "scalar"},
+    "one-hot lag": {"network.lag": "one-hot"},
+    "second moment detached": {"inner.differentiate": "numerator"},
+    "statistics differentiated": {"inner.differentiate_statistics": True},
+    "float32": {"network.precision": "float32"},
+}
+"""Those that need a program of their own."""
 
 
 def _switches(scale: Scale) -> list[TrainingSpec]:
     """Meta-PWR's open choices, one at a time."""
-
-    def variant(label: str, changed: Mapping[str, Any]) -> Variant:
-        env = {name.removeprefix("env."): value for name, value in changed.items() if name.startswith("env.")}
-        method = {name: value for name, value in changed.items() if not name.startswith("env.")}
-        return Variant({"switch": label}, env, method)
-
+    named = [dataclasses.replace(variant, labels={"switch": label}) for label, variant in TRACED.items()]
+    runs: list[tuple[dict[str, Any], list[Variant]]] = [({}, named)]
+    runs += [(settings, [Variant({"switch": label})]) for label, settings in STATIC.items()]
     return [
-        training(
-            f"switch{number}-meta-pwr",
-            "meta-pwr",
-            scale,
-            role=SWITCHES,
-            method_settings=static,
-            tried=[variant(label, changed) for label, changed in traced.items()],
-        )
-        for number, (static, traced) in enumerate(SWITCHED)
+        training(f"switch{number}-meta-pwr", "meta-pwr", scale, role=SWITCHES, method_settings=static, tried=tried)
+        for number, (static, tried) in enumerate(runs)
     ]
 
 
@@ -230,7 +207,7 @@ SEARCHED: Mapping[str, Grid] = {
         "mix": (0.5, 1.0),
     },
 }
-"""What the paper searched for each method (KtD appendix)."""
+"""What the paper searched for each method (KtD appendix); the search for A2C is an experiment of its own."""
 NAMES = {
     "outer.learning_rate": "outer learning rate",
     "inner.learning_rate": "learning rate",
@@ -250,14 +227,6 @@ def combinations(grid: Grid) -> list[Variant]:
         text = ", ".join(f"{NAMES[name]} {value:g}" for name, value in settings.items())
         variants.append(Variant({"tried": text}, method_settings=settings))
     return variants
-
-
-def _searches(scale: Scale) -> list[TrainingSpec]:
-    """All searches of the appendix but A2C's, which is an experiment of its own."""
-    return [
-        training(f"searches-{method}", method, scale, role=SEARCHES, tried=combinations(grid))
-        for method, grid in SEARCHED.items()
-    ]
 
 
 _AT_ONE = {"smoke": small(0, 2, share=1e-4), "short": Scale(0, 5, share=0.5), "paper": Scale(0, 10, share=1.0)}
@@ -315,7 +284,10 @@ EXPERIMENTS = (
         "key-to-door-searches",
         "the other methods' hyperparameters in Key-to-Door, as the appendix searched",
         {"smoke": small(2 * 320, 1, variants=2), "short": small(960_000, 1), "paper": Scale(50_000_000, 3)},
-        _searches,
+        lambda scale: [
+            training(f"searches-{method}", method, scale, role=SEARCHES, tried=combinations(grid))
+            for method, grid in SEARCHED.items()
+        ],
     ),
     Recipe(
         "key-to-door-settings",

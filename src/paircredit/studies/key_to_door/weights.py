@@ -6,19 +6,20 @@ weights as parts of its own largest one, which is written into it.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from paircredit.envs.key_to_door import KeyToDoorConfig
-from paircredit.results.charts import styled
-from paircredit.results.exhibits import Exhibit
+from paircredit.results.charts import figure
+from paircredit.results.curves import spread
+from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status, Table, plain_table
+from paircredit.results.intervals import mean_interval
 from paircredit.results.names import OF_ERRORS, runs_of, title
 from paircredit.results.pictures import PAIR_AXES, PairAxes, Picture, pictures
 from paircredit.runs.read import Run
-from paircredit.studies.key_to_door.curves import method_labels, pick_setting
+from paircredit.studies.key_to_door.measures import method_labels, pick_setting
 from paircredit.studies.key_to_door.runs import METHODS, Setting
 from paircredit.weights import handcrafted_weights
 
@@ -68,14 +69,10 @@ def _pair_axes(settings: Mapping[str, Any], shape: tuple[int, ...], by_state: bo
 PAIR_AXES["key-to-door"] = _pair_axes
 
 
-@dataclasses.dataclass(frozen=True)
-class LearnedWeights:
+class LearnedWeights(NamedTuple):
     """Weights that a method learned in one setting.
 
     Attributes:
-        label: of the method.
-        setting: of the environment.
-        phases: of an episode.
         weights: at the end, a matrix per seed, [N, T, T]: row t for the action at t, column k for what arrives with
             transition k; below the diagonal there may be anything.
         snapshots: during training, [S, N, T, T], or none.
@@ -101,27 +98,22 @@ def learned_weights(runs: Sequence[Run]) -> list[LearnedWeights]:
             continue
         labels = zip(*(arrays[f"label_{name}"].tolist() for name in Setting._fields), strict=True)
         settings = [Setting.of(values) for values in labels]
-        per_update = _frames_per_update(run) if "snapshots" in arrays else 0.0
+        per_update = run.columns["frames"].max() / max(run.columns["update"].max(), 1) if "snapshots" in arrays else 0
         for setting in dict.fromkeys(settings):
             chosen = np.array([other == setting for other in settings])
-            weights = np.asarray(arrays["weights"][chosen], dtype=float)
-            place = setting, run.spec["tags"]["label"]
-            if place in found:
-                weights = np.concatenate([found[place].weights, weights])
-                found[place] = dataclasses.replace(found[place], weights=weights)
-            else:
-                snapshots = arrays["snapshots"][:, chosen] if "snapshots" in arrays else None
-                frames = arrays["snapshot_updates"] * per_update if "snapshots" in arrays else None
-                found[place] = LearnedWeights(
-                    place[1], setting, phases(run.spec.get("env_settings", {})), weights, snapshots, frames
-                )
-    order = {label: index for index, label in enumerate(method_labels(runs))}
-    return sorted(found.values(), key=lambda learned: (learned.setting, order[learned.label]))
-
-
-def _frames_per_update(run: Run) -> float:
-    frames, updates = run.columns["frames"].max(), run.columns["update"].max()
-    return float(frames) / max(float(updates), 1.0)
+            weights, label = np.asarray(arrays["weights"][chosen], dtype=float), run.spec["tags"]["label"]
+            if first := found.get((setting, label)):
+                found[setting, label] = first._replace(weights=np.concatenate([first.weights, weights]))
+                continue
+            course = (
+                (arrays["snapshots"][:, chosen], arrays["snapshot_updates"] * per_update)
+                if "snapshots" in arrays
+                else (None, None)
+            )
+            lengths = phases(run.spec.get("env_settings", {}))
+            found[setting, label] = LearnedWeights(label, setting, lengths, weights, *course)
+    order = method_labels(runs)
+    return sorted(found.values(), key=lambda learned: (learned.setting, order.index(learned.label)))
 
 
 def handcrafted(lengths: Phases) -> np.ndarray:
@@ -166,9 +158,42 @@ def likeness(weights: np.ndarray, lengths: Phases) -> np.ndarray:
     return np.array([np.corrcoef(own, wanted)[0, 1] if np.ptp(own) > 0 else 0.0 for own in found])
 
 
-@styled
+def _weights_resemble(runs: Sequence[Run]) -> tuple[Status, str]:
+    learned = {entry.setting: entry for entry in learned_weights(runs) if entry.label == "meta-pwr"}
+    setting = pick_setting(list(learned))
+    if setting is None:
+        return "not judged", "There are no runs with learned weights of Meta-PWR."
+    weights, lengths = learned[setting].weights, learned[setting].phases
+    if len(weights) < LEAST_SEEDS:
+        return "not judged", f"Meta-PWR has fewer than {LEAST_SEEDS} seeds at {setting.text()}; use more."
+    means, by_hand = block_means(weights, lengths), block_means(handcrafted(lengths)[None], lengths)
+    far = means["apple → apple, far"]
+    if np.isnan(far).any():
+        return "not judged", f"The apple phase has {lengths.apple} steps; more than {FAR} are needed to see a discount."
+    key = mean_interval(means["key → door"] - means["key → apple"])
+    apples = mean_interval(means["apple → apple, near"] - far)
+    text = (
+        f"At {setting.text()}, {len(weights)} seeds: key rows weigh the door {key.text('.3f')} more than apples "
+        f"({means['key → door'].mean():.2f} against {means['key → apple'].mean():.2f}); in the apple phase lags up to "
+        f"{NEAR} weigh {apples.text('.3f')} more than lags from {FAR} "
+        f"({means['apple → apple, near'].mean():.2f} against {far.mean():.2f}). Not judged: apple rows weigh the door "
+        f"{means['apple → door'].mean():.2f} (handcrafted {by_hand['apple → door'].mean():.2f}), door rows "
+        f"{means['door → door'].mean():.2f} (handcrafted {by_hand['door → door'].mean():.2f}); correlation with the "
+        f"handcrafted weights over all pairs {mean_interval(likeness(weights, lengths)).text('.2f')}."
+    )
+    return "holds" if key.low > 0 and apples.low > 0 else "fails", text
+
+
+@figure("key-to-door-weights", "Key-to-Door: pair weights")
 def _weights(runs: Sequence[Run]) -> Figure | None:
-    """Pictures side by side: handcrafted weights, and the mean over seeds of those that each method learned."""
+    """Pictures side by side: handcrafted weights, and the mean over seeds of those that each method learned.
+
+    Each cell is the weight with which what arrives at the step of the column counts for the action at the step of the
+    row; lines separate the key, apple and door phases. Learned weights are averages over the episodes of the last batch
+    and over seeds. Figure 4 of the paper shows that the handcrafted and the Meta-PWR weights look alike: actions of the
+    key phase (top rows) are credited with the door (right) and not with apples, and inside the apple phase credit falls
+    steeply with the delay.
+    """
     found = _of_one_setting(runs)
     if not found:
         return None
@@ -178,30 +203,33 @@ def _weights(runs: Sequence[Run]) -> Figure | None:
         weighed = "TD error" if entry.label in OF_ERRORS else "reward"
         name = f"{title(entry.label)}, {_seeds(entry.weights)}"
         panels.append(Picture(name, entry.weights.mean(axis=0), axes, f"step of the {weighed}"))
-    figure = pictures(panels, len(panels), lambda columns, _: (3.5 * columns + 0.9, 4.15), pad=20)
-    figure.suptitle(f"learned at {found[0].setting.text()}", fontsize=11, color="#555555")
-    return figure
+    drawn = pictures(panels, len(panels), lambda columns, _: (3.5 * columns + 0.9, 4.15), pad=20)
+    drawn.suptitle(f"learned at {found[0].setting.text()}", fontsize=11, color="#555555")
+    return drawn
 
 
-@styled
+@figure("key-to-door-weights-over-time", "Key-to-Door: Meta-PWR's weights in the course of training")
 def _over_time(runs: Sequence[Run], label: str = "meta-pwr") -> Figure | None:
-    """Small pictures of one method's weights in the course of training, means over seeds."""
+    """Small pictures of one method's weights in the course of training, means over seeds.
+
+    The same picture at several moments of training, means over episodes and seeds. The paper shows the end only.
+    """
     found = [entry for entry in _of_one_setting(runs) if entry.label == label and entry.snapshots is not None]
-    if not found or found[0].snapshots is None or found[0].snapshot_frames is None:
+    if not found:
         return None
     entry, snapshots, frames = found[0], found[0].snapshots, found[0].snapshot_frames
-    chosen = np.unique(np.linspace(0, len(snapshots) - 1, min(len(snapshots), _MOST_SNAPSHOTS)).round().astype(int))
+    assert snapshots is not None and frames is not None
     axes = pair_axes(entry.phases)
     panels = [
         Picture(f"{frames[index] / 1e6:.3g} M frames", snapshots[index].astype(float).mean(axis=0), axes)
-        for index in chosen
+        for index in spread(len(snapshots), _MOST_SNAPSHOTS)
     ]
-    figure = pictures(
+    drawn = pictures(
         panels, 5, lambda columns, rows: (max(2.15 * columns + 0.9, 5.4), 2.4 * rows + 0.5), small=True, title_size=11
     )
     name = f"{title(label)} at {entry.setting.text()}, {_seeds(entry.weights)}"
-    figure.suptitle(name, fontsize=11, color="#555555")
-    return figure
+    drawn.suptitle(name, fontsize=11, color="#555555")
+    return drawn
 
 
 def _of_one_setting(runs: Sequence[Run]) -> list[LearnedWeights]:
@@ -227,21 +255,23 @@ def kept_weights(runs: Sequence[Run]) -> dict[str, np.ndarray]:
     return arrays
 
 
-WEIGHT_FIGURES = (
-    Exhibit(
-        "key-to-door-weights",
-        "Key-to-Door: pair weights",
-        "Each cell is the weight with which what arrives at the step of the column counts for the action at the step "
-        "of the row; lines separate the key, apple and door phases. Learned weights are averages over the episodes of "
-        "the last batch and over seeds. Figure 4 of the paper shows that the handcrafted and the Meta-PWR weights "
-        "look alike: actions of the key phase (top rows) are credited with the door (right) and not with apples, and "
-        "inside the apple phase credit falls steeply with the delay.",
-        _weights,
-    ),
-    Exhibit(
-        "key-to-door-weights-over-time",
-        "Key-to-Door: Meta-PWR's weights in the course of training",
-        "The same picture at several moments of training, means over episodes and seeds. The paper shows the end only.",
-        _over_time,
+def kept_blocks(runs: Sequence[Run]) -> Table | None:
+    """Of every matrix of learned weights the mean of each block, and its correlation with the handcrafted one."""
+    rows: list[list[Any]] = []
+    for learned in learned_weights(runs):
+        numbers = [*block_means(learned.weights, learned.phases).values(), likeness(learned.weights, learned.phases)]
+        for index, own in enumerate(zip(*(values.round(5).tolist() for values in numbers), strict=True)):
+            rows.append([learned.label, *learned.setting, index, *own])
+    return plain_table(["method", *Setting._fields, "matrix", *blocks(Phases()), "correlation"], rows)
+
+
+FIGURES = (_weights, _over_time)
+CLAIMS = (
+    Claim(
+        "K4",
+        "The weights that Meta-PWR learns resemble the handcrafted ones: actions of the key phase are credited with "
+        "the door and not with apples, and inside the apple phase credit is discounted steeply.",
+        "The Key-to-Door Experiments, weight visualisation",
+        _weights_resemble,
     ),
 )

@@ -12,8 +12,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import math
+import operator
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import partial
@@ -24,93 +27,46 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key
 
-from paircredit.envs.hosted import HostedEnvironment, Pool, PoolInGraph
-from paircredit.envs.turns import Turns, pools_at_a_time
+from paircredit.envs.hosted import HostedEnvironment, Pool, PoolInGraph, Turns, pools_at_a_time
 from paircredit.errors import PaircreditError
-from paircredit.training.hosted.pace import Pace
 from paircredit.training.hosted.programs import Programs
 from paircredit.training.loop import LoopState, Plan, Summary
 from paircredit.training.rollout import Actors, Recorded, recorded
 from paircredit.types import PyTree, Trajectory
 
 LEAD = 0.5
-"""Of a segment: so far a group may be ahead of the slowest one; a whole one where rollouts are compiled."""
-
-
-@dataclasses.dataclass
-class Waiting:
-    """Where the time of a group went, in seconds.
-
-    Attributes:
-        emulators: waiting for steps of the pool, and for its turn; within a compiled rollout nobody can tell, and it
-            stays 0.
-        device: waiting for actions, and with them for whatever the device had to do before.
-        acting: handing over the programs of steps.
-        learning: handing over all other programs.
-        others: waiting for groups that are after.
-        all: of all chunks, from beginning to end.
-        working: of all that, how long the thread had a core.
-    """
-
-    emulators: float = 0.0
-    device: float = 0.0
-    acting: float = 0.0
-    learning: float = 0.0
-    others: float = 0.0
-    all: float = 0.0
-    working: float = 0.0
+"""The part of a segment that a group may be ahead of the slowest; where rollouts are compiled it is a whole segment."""
 
 
 class HostedMembers:
-    """The members of a training and their pools; a context manager that closes them at the end.
-
-    Attributes:
-        groups: of members.
-    """
+    """The members of a training in groups, and their pools; a context manager that closes these at the end."""
 
     def __init__(self, methods: Sequence[Any], env: HostedEnvironment, plan: Plan) -> None:
-        """Nothing is opened yet.
-
-        Args:
-            methods: one per member, of the same structure.
-            env: that of all members.
-            plan: what is going to be done.
-
-        Raises:
-            PaircreditError: the plan cannot be carried out on the host.
-        """
+        """Members of methods of the same structure on one environment; pools are opened when they start."""
         if plan.protocol != "online":
             raise PaircreditError(f"On {env.spec.name} only the online protocol can be used.")
-        self._stopped, devices = threading.Event(), jax.local_devices()
+        devices = jax.local_devices()
         sizes = group_sizes(len(methods), env.groups(len(methods)))
         self._shares_of, self._joined = jax.jit(partial(_shares, sizes)), jax.jit(_joined)
         programs = {size: Programs(env, plan, methods[0]) for size in sizes}
         self._pace = Pace(len(sizes), env.spec.horizon * (1.0 if env.in_graph else LEAD))
         self._turns = Turns(pools_at_a_time(len(sizes)))
         self.groups = [
-            Group(env, programs[size], self._go_on_after(index), self._turns, size, devices[index % len(devices)])
+            Group(
+                env,
+                programs[size],
+                partial(self._pace.forward, index),
+                self._turns,
+                size,
+                devices[index % len(devices)],
+            )
             for index, size in enumerate(sizes)
         ]
 
-    def _go_on_after(self, group: int) -> Callable[[int], None]:
-        """What a group calls after this many steps."""
-
-        def go_on() -> None:
-            if self._stopped.is_set():
-                raise _StoppedError
-
-        def after(steps: int) -> None:
-            go_on()
-            self._pace.forward(group, steps, go_on)
-
-        return after
-
     def __enter__(self) -> HostedMembers:
-        """The members."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Close all pools."""
         for group in self.groups:
             group.close()
         self._turns.close()
@@ -119,20 +75,14 @@ class HostedMembers:
         self, methods: PyTree, envs: PyTree, plan: Plan, keys: Key[Array, " M"], weights: PyTree = None
     ) -> LoopState:
         """As `loop.start_members`."""
-        del envs, plan
-        state: LoopState = self._on_each(Group.start, methods, keys, weights)
-        return state
+        return self._on_each(Group.start, methods, keys, weights)
 
     def run_chunk(self, methods: PyTree, envs: PyTree, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:
         """As `loop.run_chunk`. Where no emulators run yet, because a training goes on, actors begin new episodes.
 
         The memory of the learners is taken over.
         """
-        del envs
-        result: tuple[LoopState, Summary] = self._on_each(
-            lambda group, *given: group.chunk(plan.updates, *given), methods, state
-        )
-        return result
+        return self._on_each(lambda group, *given: group.chunk(plan.updates, *given), methods, state)
 
     def _on_each(self, work: Callable[..., PyTree], *arguments: PyTree) -> Any:
         """Work of all groups side by side, each with its share of the arguments; their results, joined again."""
@@ -155,45 +105,40 @@ class HostedMembers:
                 wait(futures, return_when=FIRST_EXCEPTION)
             finally:
                 if not all(future.done() and future.exception() is None for future in futures):
-                    self._stopped.set()
+                    self._pace.stop()
         failed = [error for error in (future.exception() for future in futures) if error is not None]
         if failed:
-            raise next((error for error in failed if not isinstance(error, _StoppedError)), failed[0])
+            raise next((error for error in failed if not isinstance(error, StoppedError)), failed[0])
         results = [future.result() for future in futures]
         return results[0] if len(results) == 1 else self._joined(jax.device_put(results, self.groups[0].device))
-
-
-class _StoppedError(Exception):
-    """Another group failed, or somebody interrupted."""
 
 
 class Group:
     """Some members and their pool; used by one thread at a time.
 
     Attributes:
-        env: their environment.
-        programs: what they compute.
-        gone: is told after this many steps, and does not come back before there is reason to go on.
+        forward: is told after this many steps, and does not come back before the group may go on.
         turns: of all groups' pools at the cores.
-        members: how many.
-        device: where they compute.
         pool: their emulators, once they are there.
-        waiting: where their time went.
+        seconds: where their time went: waiting for `emulators` (steps of the pool, and its turn; within a compiled
+            rollout nobody can tell), for the `device` (actions, and what it had to do before them) and for `others`
+            (groups that are after); handing over the programs of steps (`acting`) and all others (`learning`). `all` is
+            that of all chunks, and `working` how much of it the thread had a core.
     """
 
     def __init__(
         self,
         env: HostedEnvironment,
         programs: Programs,
-        gone: Callable[[int], None],
+        forward: Callable[[int], None],
         turns: Turns,
         members: int,
         device: jax.Device,
     ) -> None:
-        self.env, self.programs, self.gone, self.turns = env, programs, gone, turns
+        self.env, self.programs, self.forward, self.turns = env, programs, forward, turns
         self.members, self.device = members, device
         self.pool: Pool | None = None
-        self.waiting = Waiting()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self._in_flight: PyTree = ()
 
     def start(self, methods: PyTree, keys: Key[Array, " m"], weights: PyTree) -> LoopState:
@@ -229,8 +174,8 @@ class Group:
         # On the host: a program that stacks would be compiled for every number of updates.
         found = {name: np.stack([np.asarray(one[name]) for one in summaries], axis=1) for name in summaries[0]}
         self.wait()
-        self.waiting.all += time.perf_counter() - began
-        self.waiting.working += time.thread_time() - worked
+        self.seconds["all"] += time.perf_counter() - began
+        self.seconds["working"] += time.thread_time() - worked
         return state, jax.tree.map(jnp.asarray, found)
 
     def close(self) -> None:
@@ -252,8 +197,7 @@ class Group:
         episodes = self.programs.episodes
         seeds = [np.random.SeedSequence(own.tolist()).generate_state(episodes) >> 1 for own in data]
         self.pool = self.env.open(np.concatenate(seeds).astype(np.int64), self.turns)
-        actors: Actors = self.programs.begin(methods, learner, self.by_member(self.pool.reset()))
-        return actors
+        return self.programs.begin(methods, learner, self.by_member(self.pool.reset()))
 
     def _collect(
         self, methods: PyTree, learner: PyTree, actors: Actors, noise: tuple[Array, ...]
@@ -263,7 +207,7 @@ class Group:
         own = self.programs.taken_apart(methods, learner)
         if self.env.in_graph:
             with self._counted("others"):
-                self.gone(self.env.spec.horizon)
+                self.forward(self.env.spec.horizon)
             pool = cast(PoolInGraph, self.pool)
             self._in_flight = self.programs.rollout_of(pool)(pool.handle, own, actors, noise)
             return self._in_flight
@@ -272,7 +216,7 @@ class Group:
             actions, carry = self.programs.act(own, actors, noise[0])
         for following in (*noise[1:], None):
             with self._counted("others"):
-                self.gone(1)
+                self.forward(1)
             with self._counted("device"):
                 chosen = np.asarray(actions).reshape(-1)
             with self._counted("emulators"):
@@ -292,14 +236,56 @@ class Group:
 
     @contextlib.contextmanager
     def _counted(self, what: str) -> Iterator[None]:
-        """Add what is done here to that number of `waiting`."""
+        """Add the time of what is done here to `seconds`."""
         began = time.perf_counter()
         yield
-        setattr(self.waiting, what, getattr(self.waiting, what) + time.perf_counter() - began)
+        self.seconds[what] += time.perf_counter() - began
 
     def by_member(self, raw: PyTree) -> PyTree:
         """What a pool says, with an axis for members and one for the actors of each."""
         return jax.tree.map(lambda x: x.reshape(self.members, -1, *x.shape[1:]), raw)
+
+
+class StoppedError(Exception):
+    """Another group failed, or somebody interrupted."""
+
+
+class Pace:
+    """How far groups are: one that is too far ahead waits, so that all come to the end of a chunk at the same time.
+
+    Otherwise a group may be done when another, whose emulators got fewer cores, has a third of the chunk before it, and
+    then too few emulators run to keep all cores busy.
+    """
+
+    def __init__(self, groups: int, lead: float) -> None:
+        """Groups that may be `lead` steps ahead of the slowest: enough that some can learn while others act."""
+        self._steps, self._lead = [0.0] * groups, lead
+        self._changed, self._stopped = threading.Condition(), False
+
+    def begin(self) -> None:
+        """All are abreast again."""
+        self._steps = [0.0] * len(self._steps)
+
+    def forward(self, group: int, steps: int) -> None:
+        """A group has gone this many steps; wait, if it is too far ahead, or raise a `StoppedError`."""
+        with self._changed:
+            self._steps[group] += steps
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._stopped or self._steps[group] <= min(self._steps) + self._lead)
+            if self._stopped:
+                raise StoppedError
+
+    def stop(self) -> None:
+        """No group goes on."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    def leave(self, group: int) -> None:
+        """A group is done, or has failed: nobody waits for it any more."""
+        with self._changed:
+            self._steps[group] = math.inf
+            self._changed.notify_all()
 
 
 def group_sizes(members: int, groups: int) -> list[int]:
@@ -309,11 +295,8 @@ def group_sizes(members: int, groups: int) -> list[int]:
 
 def _shares(sizes: Sequence[int], tree: PyTree) -> list[PyTree]:
     """The part of each group, of leaves with a leading axis of all members."""
-    ends = list(itertools.accumulate(sizes))
-    return [
-        jax.tree.map(lambda x, begin=end - size, end=end: x[begin:end], tree)
-        for size, end in zip(sizes, ends, strict=True)
-    ]
+    slices = [slice(end - size, end) for size, end in zip(sizes, itertools.accumulate(sizes), strict=True)]
+    return [jax.tree.map(operator.itemgetter(own), tree) for own in slices]
 
 
 def _joined(parts: Sequence[PyTree]) -> PyTree:

@@ -48,8 +48,8 @@ class Programs:
         self._lock = threading.Lock()
 
     def taken_apart(self, methods: PyTree, learner: PyTree) -> list[Array]:
-        """Both as a list, which programs of steps take: with every call of theirs it would cost more than the call."""
-        leaves, self._structure = jax.tree.flatten((methods, learner))  # which is the same in all groups
+        """The leaves of both, for the programs of steps: a tree that is taken apart anew costs more than a step."""
+        leaves, self._structure = jax.tree.flatten((methods, learner))  # the structure is the same in all groups
         return leaves
 
     def rollout_of(self, pool: PoolInGraph) -> Any:
@@ -146,9 +146,7 @@ def _by_time(noise: Array) -> tuple[Array, ...]:
 def _compiled(function: Callable[..., Any], *taken_over: int) -> Callable[..., Any]:
     """A compiled function that only one thread compiles; the others wait for it.
 
-    Args:
-        function: of arrays alone.
-        taken_over: numbers of arguments whose memory becomes that of the results: learners may be large.
+    The memory of the arguments with the numbers `taken_over` becomes that of the results: learners may be large.
     """
     program = jax.jit(function, donate_argnums=taken_over, compiler_options=loop.compiler_options())
     lock, ready = threading.Lock(), threading.Event()

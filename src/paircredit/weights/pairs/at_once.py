@@ -60,12 +60,8 @@ def dense_pair_logits(
     """The logits z of all pairs, holding [T, T, D] arrays, with derivatives by JAX.
 
     A segment may hold several episodes: pairs, and their normalisation, then stay within an episode, as if each had
-    been given by itself. Segments are short (20 steps on Atari), so that every pair's vector fits into memory.
-
-    Args:
-        parameters: embeddings of the steps and what makes logits of them.
-        valid: the steps that are no padding.
-        episode: a number per step, the same for steps of the same episode; None where there is only one.
+    been given by itself: `episode` has a number per step, the same for steps of one episode. Segments are short (20
+    steps on Atari), so that every pair's vector fits into memory.
     """
     p = parameters
     steps = jnp.arange(valid.shape[0])

@@ -13,7 +13,6 @@ Written in Pallas for its Triton back end; `interpret` runs the same kernels on 
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from typing import Any
 
@@ -21,27 +20,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton as plgpu
 from jaxtyping import Array, Bool, Float
 
+from paircredit.networks.additive_cell import triton_call
 from paircredit.weights.pairs.at_once import NORMALISER_EPSILON, PairParameters, pair_count, pair_mask
 
-LAGS = 32
-"""Lags per block, in all kernels but the walks. This and all sizes below must be powers of two."""
+BLOCK = 32
+"""Lags, rows or columns that a program holds. This and all sizes below must be powers of two."""
 CHANNELS = 32
-"""Channels per block, in all kernels but the walks."""
+"""Channels in which it holds them."""
 WARPS = 2
-"""Warps per program, in all kernels but the walks."""
+"""Warps per program."""
+STAGES = 2
+"""Stages of its software pipeline."""
 ROWS = 4
 """Rows per program of the logits kernel."""
-WALK_BLOCK = 32
-"""Rows, columns or lags that a program of a walk holds."""
-WALK_CHANNELS = 32
-"""Channels in which it holds them."""
-WALK_STRIDE = 2
+STRIDE = 2
 """Steps of a walk per turn of its loop."""
-WALK_WARPS = 2
-"""Warps per program of a walk."""
 
 
 def kernel_pair_logits(
@@ -52,7 +47,7 @@ def kernel_pair_logits(
     Channels are filled up with zeros to whole blocks: they add nothing to any logit.
     """
     width = parameters.out.shape[0]
-    missing = -width % min(max(CHANNELS, WALK_CHANNELS), _power_of_two(width))
+    missing = -width % min(CHANNELS, _power_of_two(width))
     padded = jax.tree.map(lambda x: jnp.pad(x, ((0, 0),) * (x.ndim - 1) + ((0, missing),)), parameters)
     return _logits(interpret, padded, valid)
 
@@ -63,14 +58,14 @@ def _logits(interpret: bool, parameters: PairParameters, valid: Bool[Array, " T"
 
 
 class _Cut:
-    """How an episode is cut into blocks of `size` steps (or lags) and `width` channels, both powers of two.
+    """How an episode is cut into blocks of `size` steps (or lags) and `width` channels.
 
     Blocks fill `whole` steps; there is `room` for one block more, so that a block read from any step lies inside.
     """
 
-    def __init__(self, shape: tuple[int, ...], size: int, width: int) -> None:
+    def __init__(self, shape: tuple[int, ...]) -> None:
         steps, channels = self.steps, self.channels = shape
-        self.size, self.width = min(size, _power_of_two(steps)), min(width, _power_of_two(channels))
+        self.size, self.width = min(BLOCK, _power_of_two(steps)), min(CHANNELS, _power_of_two(channels))
         self.blocks = -(-steps // self.size)
         self.whole = self.blocks * self.size
         self.room = self.whole + self.size
@@ -94,24 +89,8 @@ def _power_of_two(n: int) -> int:
     return 1 << (n - 1).bit_length()
 
 
-def _call(kernel: Any, grid: int, warps: int, outputs: Any, interpret: bool, *inputs: Array) -> Any:
-    """Call a kernel whose programs see all of every input and output."""
-
-    def whole(x: Any) -> pl.BlockSpec:
-        zeros = (0,) * len(x.shape)
-        return pl.BlockSpec(x.shape, lambda _: zeros)
-
-    with warnings.catch_warnings():  # JAX prefers its newer GPU back end; this one is what runs these loops well
-        warnings.filterwarnings("ignore", message=".*Pallas Triton.*", category=DeprecationWarning)
-        return pl.pallas_call(
-            kernel,
-            grid=(grid,),
-            in_specs=[whole(x) for x in inputs],
-            out_specs=jax.tree.map(whole, outputs),
-            out_shape=outputs,
-            interpret=interpret,
-            compiler_params=plgpu.CompilerParams(num_warps=warps, num_stages=2),
-        )(*inputs)
+def _call(kernel: Any, grid: int, outputs: Any, interpret: bool, *inputs: Array) -> Any:
+    return triton_call(kernel, outputs, interpret, WARPS, STAGES, *inputs, grid=grid)
 
 
 def _moment_kernel(
@@ -204,7 +183,7 @@ def _walk_kernel(
     Where they make no pair (with a valid i), one of them is 0 already, and so is what they add.
     """
     block, own = cut.place()
-    first, stride = block * cut.size, min(WALK_STRIDE, cut.size)
+    first, stride = block * cut.size, min(STRIDE, cut.size)
     mine = pl.ds(first, cut.size)
     here = held[mine, own]
     centre, steep, shifted, lowered, tilted = (x[own][None, :] for x in (mean, slope, shift, level, tilt))
@@ -224,7 +203,7 @@ def _walk_kernel(
 
 def _forward(interpret: bool, parameters: PairParameters, valid: Array) -> tuple[Array, tuple]:
     p = parameters
-    cut = _Cut(p.rows.shape, LAGS, CHANNELS)
+    cut = _Cut(p.rows.shape)
     count = pair_count(valid, p.rows.dtype)
     row_tiles = -(-cut.steps // ROWS)
     rows = jnp.pad(p.rows, ((0, row_tiles * ROWS - cut.steps), (0, 0)))
@@ -234,7 +213,7 @@ def _forward(interpret: bool, parameters: PairParameters, valid: Array) -> tuple
     def moment(power: int, centre: Array) -> Array:
         totals = jax.ShapeDtypeStruct((cut.blocks, cut.channels), p.rows.dtype)
         kernel = partial(_moment_kernel, cut, power)
-        found = _call(kernel, cut.programs, WARPS, totals, interpret, rows, columns, lags, there, centre)
+        found = _call(kernel, cut.programs, totals, interpret, rows, columns, lags, there, centre)
         return jnp.sum(found, axis=0) / count
 
     mean = moment(1, jnp.zeros_like(p.scale))
@@ -242,7 +221,6 @@ def _forward(interpret: bool, parameters: PairParameters, valid: Array) -> tuple
     z = _call(
         partial(_logits_kernel, cut),
         row_tiles * cut.blocks,
-        WARPS,
         jax.ShapeDtypeStruct((rows.shape[0], columns.shape[0]), p.rows.dtype),
         interpret,
         *(rows, columns, lags, mean, p.scale / deviation, p.shift, p.out),
@@ -259,20 +237,19 @@ def _backward(interpret: bool, kept: tuple, cotangent: Float[Array, "T T"]) -> t
     by_row, by_column = _by_lag(masked), _by_lag(masked.T[::-1, ::-1])
     normal = (mean, p.scale / deviation, p.shift)
 
-    cut = _Cut(p.rows.shape, LAGS, CHANNELS)
+    cut = _Cut(p.rows.shape)
     totals = jax.ShapeDtypeStruct((cut.blocks, cut.channels), p.rows.dtype)
     given = (rows, cut.filled(columns), cut.filled(p.lags), cut.filled_pairs(by_row), *normal)
-    found = _call(partial(_sums_kernel, cut), cut.programs, WARPS, (totals,) * 3, interpret, *given)
+    found = _call(partial(_sums_kernel, cut), cut.programs, (totals,) * 3, interpret, *given)
     plain, with_away, through = (jnp.sum(x, axis=0) for x in found)
     with_x = with_away / deviation
 
-    walk = _Cut(p.rows.shape, WALK_BLOCK, WALK_CHANNELS)
     per_channel = (*normal, plain / count, with_x / (count * deviation), p.scale * p.out / deviation)
 
     def derivative(held: Array, passing: Array, shared: Array, dz: Array) -> Array:
-        d_held = jax.ShapeDtypeStruct((walk.whole, walk.channels), p.rows.dtype)
-        given = (*(walk.filled(x) for x in (held, passing, shared)), walk.filled_pairs(dz), *per_channel)
-        return _call(partial(_walk_kernel, walk), walk.programs, WALK_WARPS, d_held, interpret, *given)[: walk.steps]
+        d_held = jax.ShapeDtypeStruct((cut.whole, cut.channels), p.rows.dtype)
+        given = (*(cut.filled(x) for x in (held, passing, shared)), cut.filled_pairs(dz), *per_channel)
+        return _call(partial(_walk_kernel, cut), cut.programs, d_held, interpret, *given)[: cut.steps]
 
     d_rows = derivative(rows, columns, p.lags, by_row.T)
     # With time reversed, the rows k − l of a column k lie ahead of it, as the columns t + l of a row t do.

@@ -162,14 +162,7 @@ def _sum_along_diagonals(x: Float[Array, "R T D"]) -> Float[Array, "lags D"]:
 
 
 def _summed(x: Float[Array, "R T D"], axes: str, factors: Float[Array, "..."], kept: str) -> Float[Array, "..."]:
-    """The sum of x times factors over those of its axes r, t and d that are not kept.
-
-    Args:
-        x: a number for every pair and channel of a tile.
-        axes: the names of the axes of the factors.
-        factors: numbers that x is multiplied by.
-        kept: the names of the axes of the result.
-    """
+    """The sum of x times factors, whose axes are named, over those of its own axes r, t and d that are not kept."""
 
     def as_sum(x: Array, factors: Array) -> Array:
         spread = factors[tuple(slice(None) if name in axes else None for name in "rtd")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import equinox as eqx
 import jax
@@ -23,44 +23,25 @@ NO_BOUND = 2**31 - 1
 class Game(Protocol):
     """The rules of a game. All chance comes as numbers that are uniform in [0, 1)."""
 
-    @property
-    def name(self) -> str:
-        """The name of the game."""
-        ...
-
-    @property
-    def actions(self) -> tuple[int, ...]:
-        """The actions that differ in this game, as the original numbers all six."""
-        ...
-
-    @property
-    def channels(self) -> int:
-        """Kinds of things in a picture."""
-        ...
-
-    @property
-    def start_chances(self) -> int:
-        """The number of random numbers that a start needs."""
-        ...
-
-    @property
-    def step_chances(self) -> int:
-        """The number of random numbers that a step needs."""
-        ...
+    name: ClassVar[str]
+    actions: ClassVar[tuple[int, ...]]
+    """The actions that differ in this game, as the original numbers all six."""
+    channels: ClassVar[int]
+    """Kinds of things in a picture."""
+    start_chances: ClassVar[int]
+    step_chances: ClassVar[int]
+    """The number of random numbers that a start and a step need."""
 
     def start(self, chance: Float[Array, " start"]) -> PyTree:
         """The state at the beginning of an episode."""
-        ...
 
     def step(
         self, state: PyTree, action: Int[Array, ""], chance: Float[Array, " step"]
     ) -> tuple[PyTree, Float[Array, ""], Bool[Array, ""]]:
         """The next state, the reward, and whether the game is over. Actions have the numbers of the original."""
-        ...
 
     def picture(self, state: PyTree) -> Bool[Array, "10 10 C"]:
         """The picture: one channel per kind of thing."""
-        ...
 
 
 class MinAtarState(eqx.Module):
@@ -71,12 +52,7 @@ class MinAtarState(eqx.Module):
 
 
 class MinAtar(eqx.Module):
-    """A game with sticky actions.
-
-    Attributes:
-        sticky_action_probability: how often the last action is repeated, whatever was chosen.
-        game: the rules.
-    """
+    """A game with sticky actions: every so often the last one is repeated, whatever was chosen."""
 
     sticky_action_probability: float | Array
     game: Game = eqx.field(static=True)
@@ -134,6 +110,11 @@ def inside(x: Int[Array, "*N"]) -> Bool[Array, "*N"]:
     return (x >= 0) & (x < SIZE)
 
 
+def cell(x: Int[Array, ""], y: int | Int[Array, ""]) -> Bool[Array, "10 10"]:
+    """The picture of one thing."""
+    return (columns()[:, None] == y) & (columns() == x)
+
+
 def layers(*pictures: Bool[Array, "10 10"]) -> Bool[Array, "10 10 C"]:
     """One picture per channel. They are selected by channel, not stacked: on a CPU that is faster."""
     channel, chosen = jnp.arange(len(pictures), dtype=jnp.int32), pictures[0][..., None]
@@ -160,23 +141,3 @@ def ahead(x: Int[Array, "*N"], right: Bool[Array, "*N"]) -> Int[Array, "*N"]:
 def moved(x: Int[Array, ""], less: Bool[Array, ""], more: Bool[Array, ""], lowest: int, highest: int) -> Int[Array, ""]:
     """A coordinate, one less or one more, between two bounds."""
     return jnp.clip(x - less.astype(jnp.int32) + more.astype(jnp.int32), lowest, highest)
-
-
-def int32(value: int) -> Int[Array, ""]:
-    """A number as an array of the type that all games count in."""
-    return jnp.asarray(value, dtype=jnp.int32)
-
-
-def boolean(value: bool) -> Bool[Array, ""]:
-    """True or False as an array."""
-    return jnp.asarray(value, dtype=bool)
-
-
-def zeros(count: int) -> Int[Array, " N"]:
-    """`count` zeros."""
-    return jnp.zeros((count,), dtype=jnp.int32)
-
-
-def falses(count: int) -> Bool[Array, " N"]:
-    """`count` times False."""
-    return jnp.zeros((count,), dtype=bool)

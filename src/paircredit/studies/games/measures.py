@@ -1,19 +1,26 @@
-"""Atari and MinAtar as sets of games that are judged alike, the curves of runs on them, and methods compared."""
+"""Atari and MinAtar as sets of games: curves, methods compared, and the claims that are judged by these."""
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from paircredit.envs.atari.games import GAMES
-from paircredit.results.curves import RETURN, Curve, curves
-from paircredit.results.exhibits import LEAST_SEEDS
-from paircredit.results.intervals import Interval, bootstrap, grouped_median_band, interquartile_mean
-from paircredit.results.names import in_order, runs_of
+from paircredit.results.curves import RETURN, Curve, by_place, curves
+from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status
+from paircredit.results.intervals import (
+    Interval,
+    bootstrap,
+    difference_of,
+    grouped_median_band,
+    interquartile_mean,
+    mean_difference,
+    mean_interval,
+)
+from paircredit.results.names import labels_of, title
 from paircredit.runs.read import Run
 
 MINATAR_RANDOM_PLAY = {
@@ -95,17 +102,9 @@ def all_games(runs: Sequence[Run], suite: Suite) -> dict[str, dict[str, Curve]]:
         return run.spec["tags"]["game"], ()
 
     found = curves(runs, suite.role, who, where=lambda game: f"on {suite.title}'s {name_of(game)}")
-    by_place = {(curve.place, curve.label): curve for curve in found}
-    labels = method_labels(runs, suite)
-    result = {
-        game: {label: by_place[game, label] for label in labels if (game, label) in by_place} for game in suite.random
-    }
-    return {game: methods for game, methods in result.items() if methods}
-
-
-def method_labels(runs: Sequence[Run], suite: Suite) -> list[str]:
-    """The methods of all runs on a suite, in the order in which they are shown."""
-    return in_order({run.spec["tags"]["label"] for run in runs_of(runs, suite.role)})
+    games, labels = list(suite.random), labels_of(runs, suite.role)
+    known = [curve for curve in found if curve.place in suite.random]
+    return by_place(sorted(known, key=lambda curve: (games.index(curve.place), labels.index(curve.label))))
 
 
 OURS, BASELINE = "meta-pwtd", "a2c"
@@ -117,8 +116,7 @@ Outcome = Literal["better", "worse", "tie", "open"]
 """Open where there are too few seeds to tell."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """Meta-PWTD beside A2C in one game, after the frames that both trained.
 
     Attributes:
@@ -161,25 +159,18 @@ def comparisons(found: Games, suite: Suite) -> list[Comparison]:
     """Meta-PWTD beside A2C in every game that both have played."""
     result = []
     for game, methods in found.items():
-        if OURS not in methods or BASELINE not in methods:
+        if not {OURS, BASELINE} <= methods.keys():
             continue
         frames = min(methods[label].trained for label in (OURS, BASELINE))
         ours, baseline = (methods[label].scores(frames) for label in (OURS, BASELINE))
         if ours is None or baseline is None:
             continue
-        result.append(
-            Comparison(
-                game,
-                frames,
-                ours,
-                baseline,
-                bootstrap([ours, baseline], lambda x, y: x.mean(axis=-1) - y.mean(axis=-1)),
-                bootstrap(
-                    [ours, baseline],
-                    lambda x, y, game=game: suite.relative(game, x.mean(axis=-1), y.mean(axis=-1)),
-                ),
-            )
-        )
+
+        def relative(x: np.ndarray, y: np.ndarray, game: str = game) -> np.ndarray:
+            return suite.relative(game, x.mean(axis=-1), y.mean(axis=-1))
+
+        difference, share = mean_difference(ours, baseline), bootstrap([ours, baseline], relative)
+        result.append(Comparison(game, frames, ours, baseline, difference, share))
     return result
 
 
@@ -214,22 +205,23 @@ def shared_games(found: Games, least_seeds: int = 1) -> Shared | None:
     if not games:
         return None
     frames = min(enough[game][label].trained for game in games for label in there)
-    labels = dict.fromkeys(label for game in games for label in enough[game])
 
     def has_all(label: str) -> bool:
         return all(label in enough[game] and enough[game][label].scores(frames) is not None for game in games)
 
+    labels = dict.fromkeys(label for game in games for label in enough[game])
     return Shared(games, [label for label in labels if has_all(label)], frames)
 
 
 def normalised_scores(found: Games, suite: Suite, table: str, shared: Shared) -> dict[str, list[np.ndarray]]:
     """The human-normalised scores of every method, an array over seeds for each game."""
-    groups: dict[str, list[np.ndarray]] = {label: [] for label in shared.labels}
-    for label, game in itertools.product(shared.labels, shared.games):
-        scores = found[game][label].scores(shared.frames)
-        if scores is not None:
-            groups[label].append(suite.normalised(table, game, scores))
-    return groups
+    scores = {
+        label: {game: found[game][label].scores(shared.frames) for game in shared.games} for label in shared.labels
+    }
+    return {
+        label: [suite.normalised(table, game, score) for game, score in own.items() if score is not None]
+        for label, own in scores.items()
+    }
 
 
 def median_of_games(*groups: np.ndarray) -> np.ndarray:
@@ -242,27 +234,8 @@ def interquartile_mean_of_games(*groups: np.ndarray) -> np.ndarray:
     return interquartile_mean(np.concatenate(groups, axis=-1))
 
 
-def median_difference_of_games(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> Interval:
-    """The first method's median over games minus the second's; seeds are drawn within games."""
-
-    def difference(*drawn: np.ndarray) -> np.ndarray:
-        return np.asarray(median_of_games(*drawn[: len(first)]) - median_of_games(*drawn[len(first) :]))
-
-    return bootstrap([*first, *second], difference)
-
-
-@dataclasses.dataclass(frozen=True)
-class MedianCurve:
-    """The median human-normalised score over games in the course of training.
-
-    Attributes:
-        label: of the method.
-        games: how many.
-        frames: in the middle of each part of training, [P].
-        median: [P].
-        low: of its 95 % interval, [P].
-        high: likewise.
-    """
+class MedianCurve(NamedTuple):
+    """The median human-normalised score of a method: the number of games, frames and, at these, numbers [P]."""
 
     label: str
     games: int
@@ -273,7 +246,7 @@ class MedianCurve:
 
 
 def median_curves(found: Games, suite: Suite) -> list[MedianCurve]:
-    """A curve for each method over the shared games, from when all of them have ended one."""
+    """A curve with its 95 % band for each method over the shared games, from when all of them have ended one."""
     shared = shared_games(found)
     if shared is None or not shared.labels:
         return []
@@ -281,11 +254,127 @@ def median_curves(found: Games, suite: Suite) -> list[MedianCurve]:
     every = [own for group in curves.values() for own in group]
     begin, recorded = max(own.edges["frames"][0] for own in every), min(own.values[RETURN].shape[1] for own in every)
     edges = np.linspace(begin, shared.frames, min(CURVE_POINTS, recorded) + 1)
-    (table, *_) = suite.human
+    table = next(iter(suite.human))
     result = []
     for label, group in curves.items():
         values = [suite.normalised(table, own.place, own.means(RETURN, edges)) for own in group]
         median = np.median([own.mean(axis=0) for own in values], axis=0)
-        low, high = grouped_median_band(values)
-        result.append(MedianCurve(label, len(group), (edges[:-1] + edges[1:]) / 2, median, low, high))
+        result.append(
+            MedianCurve(label, len(group), (edges[:-1] + edges[1:]) / 2, median, *grouped_median_band(values))
+        )
     return result
+
+
+PAPER_COUNTS = (30, 14, 5)
+"""Games in which Meta-PWTD is better than A2C, worse, and a tie, as the paper counts them."""
+PAPER_FRAMES = 200_000_000
+"""What we take the paper's training to be."""
+OTHER = "a2c-rr"
+LEAST_GAMES = 3
+"""Of MinAtar, in which one of the methods is better than random play; with fewer nothing is said."""
+
+
+def _atari(runs: Sequence[Run]) -> tuple[Status, str]:
+    found = all_games(runs, ATARI)
+    compared = comparisons(found, ATARI)
+    judged = [own for own in compared if own.outcome != "open"]
+    if not judged:
+        return "not judged", _none_there(ATARI, compared)
+    frames = min(own.frames for own in judged)
+    whole = len(judged) == len(ATARI.random)
+    better, worse, tie = counts([own.outcome for own in judged])
+    parts = [
+        f"{len(judged)} of {len(ATARI.random)} games, {frames / 1e6:.4g} M frames (the paper: 49 games, we take it for "
+        f"{PAPER_FRAMES / 1e6:g} M): by 95 % intervals Meta-PWTD is better than A2C in {better}, worse in {worse}, and "
+        f"ties in {tie}",
+        "by means alone {} better, {} worse, {} ties (the paper: {}, {}, {})".format(
+            *counts([own.by_means for own in judged]), *PAPER_COUNTS
+        ),
+    ]
+    shared = shared_games({own.game: found[own.game] for own in judged}, LEAST_SEEDS)
+    assert shared is not None  # the judged games at least
+    contradicted, medians = _medians(found, shared)
+    parts += medians
+    if OTHER not in shared.labels:
+        parts.append(f"{title(OTHER)} has not played all of these games as long, with at least {LEAST_SEEDS} seeds")
+    text = "; ".join(parts) + "."
+    if not whole or frames < PAPER_FRAMES:
+        return "not judged", text
+    if better <= worse or contradicted:
+        return "fails", text
+    return ("holds" if OTHER in shared.labels else "not judged"), text
+
+
+def _medians(found: Games, shared: Shared) -> tuple[bool, list[str]]:
+    """Whether the order of the methods by their median human-normalised scores is contradicted, and the numbers."""
+    own, old = (normalised_scores(found, ATARI, table, shared) for table in (HUMAN, HUMAN_2015))
+    parts = [
+        f"{name} " + ", ".join(f"{title(label)} {bootstrap(x, statistic).text('.3f')}" for label, x in scores.items())
+        for name, scores, statistic in (
+            ("median human-normalised score", own, median_of_games),
+            ("with the human scores of 2015", old, median_of_games),
+            ("interquartile mean", own, interquartile_mean_of_games),
+        )
+    ]
+    contradicted = False
+    for first, second in ((OURS, BASELINE), (OURS, OTHER), (BASELINE, OTHER)):
+        if first in own and second in own:
+            difference = difference_of(median_of_games, own[first], own[second])
+            contradicted |= difference.high < 0
+            remark = " (the wrong way round)" if difference.high < 0 else " (a tie)" if difference.low <= 0 else ""
+            parts.append(f"median of {title(first)} minus {title(second)} {difference.text('.3f')}{remark}")
+    return contradicted, parts
+
+
+def _minatar(runs: Sequence[Run]) -> tuple[Status, str]:
+    compared = comparisons(all_games(runs, MINATAR), MINATAR)
+    judged = [own for own in compared if own.outcome != "open"]
+    if not judged:
+        return "not judged", _none_there(MINATAR, compared)
+    learned = [own for own in judged if _learned(own)]
+    better, worse, tie = counts([own.outcome for own in learned])
+    texts = [f"{name_of(own.game)}: {_numbers(own)}{'' if _learned(own) else ', not learned'}" for own in judged]
+    frames = min(own.frames for own in judged)
+    text = (
+        f"{len(judged)} of {len(MINATAR.random)} games, {frames / 1e6:.4g} M frames: by 95 % intervals Meta-PWTD is "
+        f"better than A2C in {better}, worse in {worse}, and ties in {tie}; {'; '.join(texts)}."
+    )
+    if len(judged) < len(MINATAR.random) or len(learned) < LEAST_GAMES:
+        return "not judged", text
+    return ("fails" if worse > better else "holds"), text
+
+
+def _learned(own: Comparison) -> bool:
+    """Whether one of the two is better than random play."""
+    return max(mean_interval(scores).low for scores in (own.ours, own.baseline)) > MINATAR.random[own.game]
+
+
+def _numbers(own: Comparison) -> str:
+    means = f"A2C {own.baseline.mean():.2f}, Meta-PWTD {own.ours.mean():.2f}"
+    return f"{means}, difference {own.difference.text('.2f')} ({own.outcome})"
+
+
+def _none_there(suite: Suite, compared: Sequence[Comparison]) -> str:
+    fewer = f"{len(compared)} of {len(suite.random)} games have fewer" if compared else "there are none"
+    return (
+        f"Runs of A2C and Meta-PWTD on games of {suite.title}, with at least {LEAST_SEEDS} seeds each in which games "
+        f"have ended, are needed; {fewer}."
+    )
+
+
+CLAIMS = (
+    Claim(
+        "A1",
+        "On Atari Meta-PWTD is better than A2C in 30 of 49 games, worse in 14, and ties in 5; its median "
+        "human-normalised score is slightly above A2C's, and both are above A2C-RR's.",
+        "Experiments on Standard RL Benchmarks, figure of relative performance",
+        _atari,
+    ),
+    Claim(
+        "M1",
+        "On MinAtar, which the paper does not have, Meta-PWTD is not worse than A2C: what it adds to learn does not "
+        "make learning slower where nothing asks for it.",
+        "Experiments on Standard RL Benchmarks, the question asked there",
+        _minatar,
+    ),
+)
