@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from paircredit.methods import ActorCritic, OuterLoop, make_method, methods
-from paircredit.methods.lambda_returns import A2C
+from paircredit.methods.a2c import A2C
 from paircredit.methods.presets import Layer, layers
 from paircredit.settings import About, about, fields_of, settings_in
 

@@ -13,7 +13,8 @@ import pytest
 from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.methods import ActorCritic, InnerLoop, OuterLoop, make_method
 from paircredit.methods.loops import Trained
-from paircredit.methods.weighted import MetaPWR, MetaPWTD
+from paircredit.methods.meta_pwr import MetaPWR
+from paircredit.methods.meta_pwtd import MetaPWTD
 from paircredit.networks import NetworkSpec
 from paircredit.settings import values_of
 from paircredit.training import Plan, check_method

@@ -14,7 +14,7 @@ from paircredit.envs.dag import DagConfig
 from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.envs.umbrella import UmbrellaConfig
 from paircredit.methods import ActorCritic, InnerLoop, OuterLoop, make_method
-from paircredit.methods.lambda_returns import MetaLambda
+from paircredit.methods.meta_lambda import MetaLambda
 from paircredit.networks import NetworkSpec
 from paircredit.networks.state_functions import LambdaNetwork, LambdaTable, ValueTable
 from paircredit.training import check_method, collect_episodes

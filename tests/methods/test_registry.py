@@ -9,12 +9,16 @@ import pytest
 from paircredit.envs import make_environment
 from paircredit.methods import ActorCritic, InnerLoop, OuterLoop, make_method, methods, presets, register_method
 from paircredit.methods import registry as registry_module
+from paircredit.methods.a2c import A2C
 from paircredit.methods.a2c_rr import A2CRR
-from paircredit.methods.lambda_returns import A2C, MetaLambda
+from paircredit.methods.hpwr import HPWR
+from paircredit.methods.meta_lambda import MetaLambda
+from paircredit.methods.meta_pwr import MetaPWR
+from paircredit.methods.meta_pwtd import MetaPWTD
 from paircredit.methods.registry import method_name
+from paircredit.methods.rgm import RGM
 from paircredit.methods.synthetic_returns import SyntheticReturns
 from paircredit.methods.tvt import TVT
-from paircredit.methods.weighted import HPWR, RGM, MetaPWR, MetaPWTD
 from tests.sentences import refused
 
 

@@ -15,7 +15,7 @@ from paircredit.envs.dag import DagConfig
 from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.envs.umbrella import UmbrellaConfig
 from paircredit.methods import ActorCritic, InnerLoop, OuterLoop, make_method
-from paircredit.methods.weighted import RGM, generated_returns
+from paircredit.methods.rgm import RGM, generated_returns
 from paircredit.networks import NetworkSpec
 from paircredit.training import check_method, collect_episodes
 from paircredit.weights.return_generator import (

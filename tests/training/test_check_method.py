@@ -6,7 +6,7 @@ import pytest
 from paircredit.envs import make_environment
 from paircredit.errors import PaircreditError
 from paircredit.methods import ActorCritic, InnerLoop, OuterLoop, make_method
-from paircredit.methods.weighted import MetaPWTD
+from paircredit.methods.meta_pwtd import MetaPWTD
 from paircredit.training import check_method
 from tests.sentences import refused
 

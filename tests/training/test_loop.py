@@ -12,7 +12,8 @@ import pytest
 from paircredit.envs.dag import DagConfig
 from paircredit.metagradient import apply_updates, check_metagradient, explicit_one_step
 from paircredit.methods import ActorCritic, InnerLoop, OuterLoop, make_method
-from paircredit.methods.weighted import MetaPWR, MetaPWTD
+from paircredit.methods.meta_pwr import MetaPWR
+from paircredit.methods.meta_pwtd import MetaPWTD
 from paircredit.networks import MemorySpec
 from paircredit.training import Plan, collect_episodes
 from paircredit.training.loop import mean_return, reset_iteration, run_chunk, start, start_members

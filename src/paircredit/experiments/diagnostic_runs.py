@@ -22,7 +22,7 @@ from paircredit.experiments.learners import load_weights
 from paircredit.experiments.progress import Progress
 from paircredit.experiments.spec import CreditSpec, UmbrellaVarianceSpec, as_json
 from paircredit.methods import ActorCritic, InnerLoop, Learner
-from paircredit.methods.lambda_returns import A2C
+from paircredit.methods.a2c import A2C
 from paircredit.methods.loops import Trained
 from paircredit.networks.state_functions import PolicyTable
 from paircredit.runs.folder import RunWriter, rounded

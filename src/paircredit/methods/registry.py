@@ -6,15 +6,19 @@ from typing import Any, NamedTuple
 
 from paircredit.envs.registry import environments
 from paircredit.errors import PaircreditError, unknown_name
+from paircredit.methods.a2c import A2C
 from paircredit.methods.a2c_rr import A2CRR
 from paircredit.methods.agent import ActorCritic
-from paircredit.methods.lambda_returns import A2C, MetaLambda
+from paircredit.methods.hpwr import HPWR
 from paircredit.methods.loops import OuterLoop
+from paircredit.methods.meta_lambda import MetaLambda
+from paircredit.methods.meta_pwr import MetaPWR
+from paircredit.methods.meta_pwtd import MetaPWTD
 from paircredit.methods.presets import preset_choices, preset_settings
+from paircredit.methods.rgm import RGM
 from paircredit.methods.rule import Method
 from paircredit.methods.synthetic_returns import SyntheticReturns
 from paircredit.methods.tvt import TVT
-from paircredit.methods.weighted import HPWR, RGM, MetaPWR, MetaPWTD
 from paircredit.settings import About, check_value, fields_of, replace_dotted, settings_in, values_of, with_values
 
 _METHODS: dict[str, tuple[Any, str]] = {

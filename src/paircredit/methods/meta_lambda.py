@@ -1,7 +1,4 @@
-"""The λ-estimator: A2C with a fixed λ, and Meta-λ(s), which learns a λ for every state by metagradient.
-
-A2C with λ = 1 is the paper's "regular return"; Meta-λ(s) is from Xu et al. 2018.
-"""
+"""Meta-λ(s): the λ-estimator with a λ for every state, learned by metagradient (Xu et al. 2018)."""
 
 from __future__ import annotations
 
@@ -20,21 +17,6 @@ from paircredit.settings import setting
 
 if TYPE_CHECKING:
     from paircredit.methods.agent import ActorCritic
-
-
-class A2C(eqx.Module):
-    """Ψ_t = Σ_k (γλ)^(k−t) δ_k, the λ-estimator."""
-
-    lambda_: float = setting(1.0, "λ", "paper, DAG appendix: 1 is best there", at_least=0, at_most=1)
-
-    needs: ClassVar[Needs] = Needs(sharing=True)
-
-    def weights(self, agent: Any, key: Any, env: Any) -> None:
-        """Nothing is weighed that could learn."""
-
-    def credit(self, weights: None, experience: Experience) -> Credit:
-        """TD errors, weighed by (γλ)^(k−t); the value function follows the λ-return."""
-        return lambda_credit(experience.trajectory, experience.values, experience.discounts, self.lambda_)
 
 
 class MetaLambda(eqx.Module):
