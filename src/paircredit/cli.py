@@ -18,6 +18,7 @@ Learned pairwise weights for temporal credit assignment.
   list                        environments, methods, presets and experiments
   train ENV METHOD            train a method on an environment
   reproduce EXPERIMENT        make the runs of an experiment of the paper
+  queue                       what the reproduction still asks of a GPU; --minutes makes it from the top
   resume DIR                  go on with a run or an experiment that was stopped
   figures DIR                 draw the figures that the runs in DIR allow
   claims DIR                  judge the paper's claims by the runs in DIR
@@ -32,6 +33,7 @@ COMMANDS = {
     "list": ("listing", "run"),
     "train": ("train", "run"),
     "reproduce": ("reproduce", "reproduce"),
+    "queue": ("queue", "run"),
     "resume": ("reproduce", "resume"),
     "figures": ("results", "figures"),
     "claims": ("results", "claims"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import math
 import os
 import signal
 import subprocess
@@ -62,10 +63,15 @@ def reproduce_side_by_side(
     progress: Progress,
     only: Sequence[str] = (),
     command: Callable[[str], Sequence[str]] | None = None,
-) -> None:
+    until: float = math.inf,
+) -> bool:
     """As `reproduce`, several runs at a time. A run whose weights come from another one waits for it.
 
-    A run is made by `paircredit reproduce --only NAME`, or by the command that is given for its name.
+    A run is made by `paircredit reproduce --only NAME`, or by the command that is given for its name. What is not made
+    `until` then, a time of the monotonic clock, is stopped as by Ctrl-C and can be gone on with.
+
+    Returns:
+        Whether all runs were made in time.
 
     Raises:
         PaircreditError: a run failed; those beside it were finished, and no other one was begun.
@@ -83,6 +89,8 @@ def reproduce_side_by_side(
     failed: list[str] = []
     with _all_stopped_at_the_end(running):
         while running or (waiting and not failed):
+            if time.monotonic() >= until:
+                return False
             unfinished = {spec.name for spec in waiting} | running.keys()
             ready = [spec for spec in waiting if not failed and not weights_used(spec) & unfinished]
             for spec in ready[: workers - len(running)]:
@@ -98,6 +106,7 @@ def reproduce_side_by_side(
             time.sleep(SECONDS_BETWEEN_LOOKS)
     if failed:
         raise PaircreditError(f"{len(failed)} of {len(chosen)} runs failed; {' '.join(failed)}")
+    return True
 
 
 @contextlib.contextmanager

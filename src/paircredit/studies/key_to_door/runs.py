@@ -194,6 +194,38 @@ def _switches(scale: Scale) -> list[TrainingSpec]:
     ]
 
 
+READINGS: dict[str, dict[str, Any]] = {
+    "scalar-lag": {},
+    "sinusoidal-lag": {"network.lag": "sinusoidal"},
+    "one-hot-lag": {"network.lag": "one-hot"},
+    "statistics-held-fixed": {"inner.differentiate_statistics": False},
+    "moment-detached": {"inner.differentiate": "numerator"},
+    "walled-room": {"env.layout": "walled"},
+}
+"""What the paper's hyperparameters may be read with; the first is the plainest. A program each."""
+BESIDE = {
+    "": {},
+    ", outer λ 0.9": {"outer.lambda_": 0.9},
+    ", outer rate 1e-4": {"outer.learning_rate": 1e-4},
+    ", outer λ 0.9 and rate 1e-4": {"outer.lambda_": 0.9, "outer.learning_rate": 1e-4},
+}
+"""Tried within each of these programs."""
+
+
+def _readings(scale: Scale) -> list[TrainingSpec]:
+    """Meta-PWR with the printed hyperparameters, read in other ways."""
+    runs = []
+    for name, settings in READINGS.items():
+        env = {key.removeprefix("env."): value for key, value in settings.items() if key.startswith("env.")}
+        method = {key: value for key, value in settings.items() if not key.startswith("env.")}
+        own = dataclasses.replace(scale, env_settings={**scale.env_settings, **env})
+        words = name.replace("-", " ").replace("one hot", "one-hot")
+        tried = [Variant({"switch": words + more}, method_settings=beside) for more, beside in BESIDE.items()]
+        run = f"reading-{name}-meta-pwr"
+        runs.append(training(run, "meta-pwr", own, role=SWITCHES, method_settings=method, tried=tried))
+    return runs
+
+
 Grid = Mapping[str, Sequence[float]]
 """Values of settings; all combinations are tried."""
 SEARCHED: Mapping[str, Grid] = {
@@ -269,6 +301,16 @@ EXPERIMENTS = (
             "paper": Scale(50_000_000, 10, "paper"),
         },
         lambda scale: _each("printed", OWN, scale),
+    ),
+    Recipe(
+        "key-to-door-readings",
+        "which reading of the paper makes its hyperparameters give its curves of Meta-PWR",
+        {
+            "smoke": small(1_280, 1, variants=2),
+            "short": Scale(9_600_000, 3, "paper"),
+            "paper": Scale(20_000_000, 5, "paper"),
+        },
+        _readings,
     ),
     Recipe(
         "key-to-door-search",
