@@ -97,7 +97,7 @@ class A2CRR(eqx.Module):
         value_key, predictor_key = jax.random.fold_in(key, 2), jax.random.fold_in(key, 3)
         return Redistribution(
             redistributed_value=Trained.fresh(
-                value_for(value_key, env.spec, agent.network), agent.inner.value_optimiser
+                value_for(value_key, env.spec, agent.network, agent.inner.value_scale), agent.inner.value_optimiser
             ),
             predictor=start_stream(self.prediction, predictor_key, env, agent.network, agent.episodes)
             if in_segments

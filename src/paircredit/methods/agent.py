@@ -95,19 +95,22 @@ class ActorCritic(eqx.Module):
 
     def init(self, key: Key[Array, ""], env: Environment) -> Learner:
         """A nearly uniform policy, fresh value functions and weights, and the rule's own parts."""
-        needs, spec, scale = self.rule.needs, env.spec, self.inner.initial_scale
+        needs, spec, start = self.rule.needs, env.spec, self.inner.value_scale
+        scale = self.inner.initial_scale
         policy_key, weights_key = jax.random.split(key) if self.learns_weights else (key, key)
         value_key = weighted_key = jax.random.fold_in(key, 1)
         if needs.values == "both":
             weighted_key, value_key = jax.random.split(value_key)
         value = weighted_value = None
         if needs.sharing:
-            policy, value = policy_and_value_for(policy_key, value_key, spec, self.network, scale)
+            policy, value = policy_and_value_for(policy_key, value_key, spec, self.network, scale, start)
         else:
             policy = policy_for(policy_key, spec, self.network, scale)
-            value = None if needs.values == "weighted" else value_for(value_key, spec, self.network)
+            value = None if needs.values == "weighted" else value_for(value_key, spec, self.network, start)
         if needs.values != "regular":
-            weighted_value = Trained.fresh(value_for(weighted_key, spec, self.network), self.inner.value_optimiser)
+            weighted_value = Trained.fresh(
+                value_for(weighted_key, spec, self.network, start), self.inner.value_optimiser
+            )
         if self.fixed_value is not None:
             if needs.values == "weighted":
                 raise PaircreditError(

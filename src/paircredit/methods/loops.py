@@ -127,6 +127,12 @@ class InnerLoop(eqx.Module):
         "Deviation of the initial policy logits",
         "the paper says random; our choice, see docs/methods/choices.md#initial-policy-logits",
     )
+    value_scale: float = setting(
+        0.0,
+        "Deviation of the values that a table starts with",
+        "our choice; the paper says random and not how, see docs/methods/choices.md#initial-values",
+        at_least=0,
+    )
     episodes: int = setting(
         8,
         "Whole episodes per update, or actors",

@@ -205,22 +205,30 @@ def policy_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale: 
     return PolicyNetwork(*_perception_and_head(key, spec.observation, network, spec.num_actions, scale))
 
 
-def value_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec) -> ValueTable | ValueNetwork:
-    """A value function at its start: a table of zeros, or a network."""
+def value_for(
+    key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale: float = 0.0
+) -> ValueTable | ValueNetwork:
+    """A value function at its start: a table of normal numbers with this deviation, or a network."""
     if isinstance(spec.observation, Discrete):
-        return ValueTable(jnp.zeros((spec.observation.size,), dtype=float))
+        drawn = jax.random.normal(key, (spec.observation.size,), dtype=float)
+        return ValueTable(scale * drawn + 0.0)  # without the sum, zeros would have signs
     return ValueNetwork(*_perception_and_head(key, spec.observation, network, 1))
 
 
 def policy_and_value_for(
-    key: Key[Array, ""], value_key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale: float
+    key: Key[Array, ""],
+    value_key: Key[Array, ""],
+    spec: EnvSpec,
+    network: NetworkSpec,
+    scale: float,
+    value_scale: float = 0.0,
 ) -> tuple[PolicyTable | PolicyNetwork | SharedNetwork, ValueTable | ValueNetwork | None]:
     """A policy and a value function; where they share their perception module, one network and None."""
     if network.shared and not isinstance(spec.observation, Discrete):
         below = _perception_and_head(key, spec.observation, network, spec.num_actions, scale)
         return SharedNetwork(*below, Dense.random(jax.random.fold_in(key, 1), network.trunk[1], 1)), None
     apart = dataclasses.replace(network, shared=False)
-    return policy_for(key, spec, apart, scale), value_for(value_key, spec, apart)
+    return policy_for(key, spec, apart, scale), value_for(value_key, spec, apart, value_scale)
 
 
 def lambda_for(

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from paircredit.envs.dag import check_depth
-from paircredit.experiments.spec import CreditSpec, Recipe, RunSpec, TrainingSpec
+from paircredit.experiments.spec import CreditSpec, Recipe, RunSpec, TrainingSpec, Variant
 
 RESET, EVALUATION, MASKED = "reset", "evaluation", "masked-values"
 SWITCH_RESET, SWITCH_EVALUATION = "switch-reset", "switch-evaluation"
+SEARCH_RESET, SEARCH = "search-reset", "search"
 """Roles of runs."""
 LEARNING = ("meta-pwr", "meta-pwtd")
 """Methods that learn weights."""
@@ -159,6 +160,68 @@ def switch_runs(scale: SwitchScale) -> Iterator[RunSpec]:
         yield _training(SWITCH_EVALUATION, evaluated, scale.depth, method, scale.updates, _policies(scale), **own)
 
 
+class SearchScale(NamedTuple):
+    """What regular returns are tried with, how long the weights of Meta-PWR are learned, and how much of each.
+
+    Attributes:
+        outer_updates: per depth, of Meta-PWR's weights.
+        lambdas: of A2C.
+        rates: of policy and values, for every method.
+        starts: deviations of the values that a table starts with, for A2C.
+        seeds: policies of each.
+        tables: of learned weights, that the policies of Meta-PWR share.
+        updates: of the policies.
+    """
+
+    outer_updates: Mapping[int, int]
+    lambdas: tuple[float, ...]
+    rates: tuple[float, ...]
+    starts: tuple[float, ...]
+    seeds: int
+    tables: int
+    updates: int
+
+
+_LAMBDAS = (1.0, 0.95, 0.9, 0.8, 0.7, 0.5, 0.0)
+_SEARCH_SCALES = {
+    "smoke": SearchScale({4: 100}, (1.0, 0.5), (0.01,), (0.0, 1.0), 2, 1, 250),
+    "short": SearchScale({4: 1_000, 8: 2_000}, _LAMBDAS, (0.1, 0.01), (0.0, 1.0), 5, 5, 1_250),
+    "paper": SearchScale({4: 3_000, 8: 5_000, 16: 5_000}, _LAMBDAS, (0.1, 0.01, 0.001), (0.0, 1.0), 20, 5, 1_250),
+}
+
+
+def search_runs(scale: SearchScale) -> Iterator[RunSpec]:
+    """A2C with every λ, learning rate and start of values; H-PWR and Meta-PWR with every learning rate beside it."""
+    seeds = range(FIRST_POLICY_SEED, FIRST_POLICY_SEED + scale.seeds)
+
+    def tried(lambdas: tuple[float, ...], starts: tuple[float, ...]) -> tuple[Variant, ...]:
+        return tuple(
+            Variant(
+                {"lambda": lambda_, "rate": rate, "start": start},
+                method_settings={
+                    "inner.learning_rate": rate,
+                    "inner.value_learning_rate": rate,
+                    "inner.value_scale": start,
+                    **({"lambda_": lambda_} if len(lambdas) > 1 else {}),
+                },
+            )
+            for start, rate, lambda_ in itertools.product(starts, scale.rates, lambdas)
+        )
+
+    for depth, outer_updates in scale.outer_updates.items():
+        learned, tags = f"search{depth}-reset-meta-pwr", {"label": "meta-pwr"}
+        yield _training(
+            SEARCH_RESET, learned, depth, "meta-pwr", outer_updates, range(scale.tables), protocol="reset", tags=tags
+        )
+        for label, method, lambdas, starts, source in (
+            ("regular", "a2c", scale.lambdas, scale.starts, None),
+            ("h-pwr", "h-pwr", (1.0,), (0.0,), None),
+            ("meta-pwr", "h-pwr", (1.0,), (0.0,), learned),
+        ):
+            more = {"variants": tried(lambdas, starts), "weights_from": source, "tags": {"label": label}}
+            yield _training(SEARCH, f"search{depth}-{label}", depth, method, scale.updates, seeds, **more)
+
+
 EXPERIMENTS = (
     Recipe(
         "dag",
@@ -171,5 +234,11 @@ EXPERIMENTS = (
         "what the paper leaves open about the DAG, tried one switch at a time",
         _SWITCH_SCALES,
         switch_runs,
+    ),
+    Recipe(
+        "dag-search",
+        "λ, learning rate and first values of A2C in the DAG, beside H-PWR and Meta-PWR with every learning rate",
+        _SEARCH_SCALES,
+        search_runs,
     ),
 )
