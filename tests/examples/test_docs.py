@@ -53,15 +53,15 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-LONG = ("a2c-rr.md", "meta-lambda.md", "meta-pwtd.md", "rgm.md", "synthetic-returns.md", "tvt.md")
-"""Pages that train a method, but for one."""
+EVERY_DAY = ("architecture.md", "use-the-estimators.md", "metagradient.md", "environments.md", "pwr.md", "meta-pwr.md")
+"""One page of each kind; the other ones run at night."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, id=name_of(page), marks=pytest.mark.nightly if page.name in LONG else ())
+        pytest.param(page, id=name_of(page), marks=() if page.name in EVERY_DAY else pytest.mark.nightly)
         for page in PAGES
         if marked(page, "# runnable\n")
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,13 @@ from tests.made_up import write_game
 from tests.rungs import nightly_but
 
 
+@cache
+def whole(name):
+    return make_experiment(name, "paper")
+
+
 def test_paper_is_the_papers():
-    runs = make_experiment("atari", "paper").runs
+    runs = whole("atari").runs
     assert len(runs) == len({run.name for run in runs}) == 49 * 3
     assert [run.name for run in runs[:3]] == ["alien-a2c", "alien-meta-pwtd", "alien-a2c-rr"]
     for run in runs:
@@ -42,7 +48,7 @@ def test_updates_are_rounded_up():
 @pytest.mark.parametrize("scale", nightly_but(["smoke"], ["smoke", "short"]))
 def test_less_is_part_of_it(scale):
     runs = make_experiment("atari", scale).runs
-    assert {run.name for run in runs} < {run.name for run in make_experiment("atari", "paper").runs}
+    assert {run.name for run in runs} < {run.name for run in whole("atari").runs}
     assert "pong-a2c" in {run.name for run in runs} and runs[0].updates < 10_000
 
 

@@ -24,12 +24,12 @@ from tests.rungs import nightly_but
 
 CLOSE = 1e-9
 """Of the size of the numbers: sums over many may be made in another order by another processor."""
-LONG = {"ranking", "everything", "kept_tabular"}
-"""Suites of which every part is in another one, or that take long."""
+QUICK = ("own", "tabular", "games", "key_to_door_claims", "kept_key_to_door")
+"""Suites for every day: one of each kind, where it does not take long."""
 EXACT = os.environ.get("PAIRCREDIT_EXACT") == "1"
 
 
-@pytest.mark.parametrize("suite", nightly_but(set(SUITES) - LONG, SUITES))
+@pytest.mark.parametrize("suite", nightly_but(QUICK, SUITES))
 def test_nothing_has_changed(suite: str, tmp_path: Path) -> None:
     kept = json.loads((FILES / f"{suite}.json").read_text())
     found = json.loads(as_text(results_of(suite, tmp_path)))

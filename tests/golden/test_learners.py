@@ -77,9 +77,9 @@ KINDS = {
 SINGLE = ("hosted",)
 """In float32: groups of members run in threads of their own, which are not told of `enable_x64`."""
 CASES = [(kind, method) for kind, (*_, methods, _) in KINDS.items() for method in methods]
-QUICK = "tables"
-"""The kind that is quick enough for every session; of each other kind one method is, and the rest nightly."""
-ALWAYS, SLOW = "meta-pwtd", ("tvt", "rgm", "a2c-rr")
+QUICK, EVERY_DAY = "tables", ("tables-reset", "pictures", "hosted")
+"""The kind of which most methods run every day, and those of which one does; the rest is nightly."""
+ALWAYS, SLOW = "meta-pwtd", ("tvt", "rgm", "a2c-rr", "synthetic-returns", "meta-lambda")
 
 
 def settings_of(method, kind_settings):
@@ -122,7 +122,9 @@ def kept():
 
 
 def case(kind: str, name: str) -> Any:
-    marks = () if (kind == QUICK and name not in SLOW) or name == ALWAYS else pytest.mark.nightly
+    marks = (
+        () if (kind == QUICK and name not in SLOW) or (kind in EVERY_DAY and name == ALWAYS) else pytest.mark.nightly
+    )
     return pytest.param(kind, name, marks=marks, id=f"{kind}-{name}")
 
 

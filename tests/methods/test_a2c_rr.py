@@ -419,6 +419,7 @@ class TestLearning:
     def probabilities(learner) -> np.ndarray:
         return np.asarray(jax.nn.softmax(learner.policy.parameters.logits))
 
+    @pytest.mark.nightly
     def test_a_decision_whose_reward_is_out_of_sight(self):
         """γ = 0: A2C cannot learn what pays in the evening; redistributed to the morning, the reward can be learned."""
         env = ("umbrella", {"length": 4, "variance": 0.25})

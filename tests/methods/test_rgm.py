@@ -203,12 +203,14 @@ class TestWhatWeightsSee:
         moved = np.abs(weigh(weights, episode) - weigh(weights, dataclasses.replace(episode, **changed)))
         assert moved[0 if at == "future" else 2] > 1e-5
 
+    @pytest.mark.nightly
     def test_weights_start_near_1(self, batch):
         for bound in ("linear", "twice-sigmoid"):
             shares = jax.jit(jax.vmap(generator(bound=bound, scale=0.01)))(batch)
             np.testing.assert_allclose(shares, 1, atol=0.05)
             assert shares.std() > 0
 
+    @pytest.mark.nightly
     def test_the_bound(self, episode):
         weights = generator(bound="twice-sigmoid")
         steep = dataclasses.replace(weights, out=jax.tree.map(lambda x: 20 * x, weights.out))

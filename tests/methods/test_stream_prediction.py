@@ -189,6 +189,7 @@ class TestSchedule:
         assert qualities[0] == 0 and all(0 < q < 0.5 for q in qualities[2:])
         assert qualities[2] == qualities[3] == qualities[4], "between two rounds it stays"
 
+    @pytest.mark.nightly
     def test_predictions_that_are_good_already_cost_forty_sequences(self):
         stream = make_stream(3, 3, 3, 6, 4)
         trained = started(PREDICTION, 3)

@@ -299,6 +299,7 @@ class TestEstimatorQuality:
 
 
 class TestSaving:
+    @pytest.mark.nightly
     def test_writes_every_figure_and_table_into_a_new_folder(self, runs, tmp_path):
         paths = save_figures(runs, tmp_path / "figures")
         expected = {f"{name}.{end}" for name in FIGURE_NAMES for end in ("svg", "png")}

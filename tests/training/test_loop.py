@@ -158,7 +158,7 @@ class TestReset:
     inner = InnerLoop(initial_scale=0.7, learning_rate=0.05, discount=0.9, entropy_cost=0.01, episodes=4)
     outer = OuterLoop(initial_scale=1.0, lambda_=0.8)
 
-    @pytest.mark.parametrize("rule", [MetaPWR(), MetaPWTD()])
+    @pytest.mark.parametrize("rule", [pytest.param(MetaPWR(), marks=pytest.mark.nightly), MetaPWTD()])
     def test_the_outer_gradient_agrees_with_finite_differences_of_the_replay(self, rule, x64):
         gradients = []
 

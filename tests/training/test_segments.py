@@ -16,6 +16,7 @@ from paircredit.methods import make_method, replace_dotted
 from paircredit.training import Plan, train
 from paircredit.training.rollout import collect, start_actors, summary_of
 from paircredit.types import TimeStep
+from tests.rungs import nightly_but
 from tests.sentences import refused
 
 STEPS = 7
@@ -133,7 +134,7 @@ def learned(name: str, probe: str, updates: int):
     return train([method] * 2, [env] * 2, [0, 1], Plan(updates=50), updates)
 
 
-@pytest.mark.parametrize("name", ["a2c", "meta-pwtd"])
+@pytest.mark.parametrize("name", nightly_but(["meta-pwtd"], ["a2c", "meta-pwtd"]))
 def test_values_and_actions_are_learned_from_segments(name):
     values = learned(name, "delay", 200).learner.value.parameters.values
     np.testing.assert_allclose(values[:, :2], [[0.9, 1]] * 2, atol=0.02)

@@ -199,6 +199,7 @@ class TestMemory:
             gc.unfreeze()
         assert len(sizes) == 6 and len(set(sizes)) == 1
 
+    @pytest.mark.nightly
     def test_a_longer_chunk_needs_no_more_memory_but_for_its_summaries(self):
         methods, envs = stack_members([make_method("meta-pwr")] * 2), stack_members([DAG] * 2)
         memory = {}
