@@ -167,7 +167,7 @@ class SearchScale(NamedTuple):
         outer_updates: per depth, of Meta-PWR's weights.
         lambdas: of A2C.
         rates: of policy and values, for every method.
-        starts: deviations of the values that a table starts with, for A2C.
+        starts: deviations of the values that a table starts with.
         seeds: policies of each.
         tables: of learned weights, that the policies of Meta-PWR share.
         updates: of the policies.
@@ -191,7 +191,7 @@ _SEARCH_SCALES = {
 
 
 def search_runs(scale: SearchScale) -> Iterator[RunSpec]:
-    """A2C with every λ, learning rate and start of values; H-PWR and Meta-PWR with every learning rate beside it."""
+    """A2C with every λ, learning rate and start of values; H-PWR and Meta-PWR with the same but for λ beside it."""
     seeds = range(FIRST_POLICY_SEED, FIRST_POLICY_SEED + scale.seeds)
 
     def tried(lambdas: tuple[float, ...], starts: tuple[float, ...]) -> tuple[Variant, ...]:
@@ -215,8 +215,8 @@ def search_runs(scale: SearchScale) -> Iterator[RunSpec]:
         )
         for label, method, lambdas, starts, source in (
             ("regular", "a2c", scale.lambdas, scale.starts, None),
-            ("h-pwr", "h-pwr", (1.0,), (0.0,), None),
-            ("meta-pwr", "h-pwr", (1.0,), (0.0,), learned),
+            ("h-pwr", "h-pwr", (1.0,), scale.starts, None),
+            ("meta-pwr", "h-pwr", (1.0,), scale.starts, learned),
         ):
             more = {"variants": tried(lambdas, starts), "weights_from": source, "tags": {"label": label}}
             yield _training(SEARCH, f"search{depth}-{label}", depth, method, scale.updates, seeds, **more)
@@ -237,7 +237,7 @@ EXPERIMENTS = (
     ),
     Recipe(
         "dag-search",
-        "λ, learning rate and first values of A2C in the DAG, beside H-PWR and Meta-PWR with every learning rate",
+        "λ, learning rate and first values of A2C in the DAG, beside H-PWR and Meta-PWR with the same rates and values",
         _SEARCH_SCALES,
         search_runs,
     ),
