@@ -7,8 +7,8 @@ import functools
 from collections.abc import Callable
 from typing import Any, get_args
 
+from paircredit.envs.atari import GAMES as ATARI_GAMES
 from paircredit.envs.atari.environment import AtariConfig
-from paircredit.envs.atari.games import GAMES as ATARI_GAMES
 from paircredit.envs.bsuite.sweep import DOMAINS, SWEEP
 from paircredit.envs.dag import DagConfig
 from paircredit.envs.key_to_door import KeyToDoorConfig

@@ -26,8 +26,7 @@ from paircredit.runs.folder import RunWriter, rounded
 from paircredit.runs.trees import tree_sum
 from paircredit.settings import fields_of, values_of, with_values
 from paircredit.training import Chunk, LoopState, Plan, train
-from paircredit.training.members import refuse_seeds, stack_members
-from paircredit.training.memory import enough_memory, refuse_too_large
+from paircredit.training.members import enough_memory, refuse_seeds, refuse_too_large, stack_members
 from paircredit.training.train import even_chunks, refuse_segments, states_like
 from paircredit.weights import FixedTable, SigmoidTable, handcrafted_weights
 from paircredit.weights.tables import MatrixWeights

@@ -11,9 +11,8 @@ from jaxtyping import Array, Key
 from paircredit.envs.protocol import Environment
 from paircredit.errors import PaircreditError
 from paircredit.metagradient import MetaProblem, check_metagradient, unrolled_objective
-from paircredit.metagradient.checks import GradientCheck
 from paircredit.metagradient.optimisers import apply_updates
-from paircredit.metagradient.problem import Tape
+from paircredit.metagradient.problem import GradientCheck, Tape
 from paircredit.methods.loops import Trained
 from paircredit.methods.registry import method_name
 from paircredit.training.loop import inner_updates

@@ -95,7 +95,7 @@ def online_iteration(method: Any, env: Environment, plan: Plan, state: LoopState
 
 
 # The steps of an online training, in their order. Where environments live on the host, the same functions are compiled
-# apart from each other (`hosted/programs.py`), with the collecting between them.
+# apart from each other (`hosted.py`), with the collecting between them.
 
 
 def fresh_learner(

@@ -17,10 +17,16 @@ from paircredit.envs.hosted import is_hosted
 from paircredit.envs.protocol import EpisodesOnHost
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.methods.registry import method_name
-from paircredit.training.hosted.groups import HostedMembers
+from paircredit.training.hosted import HostedMembers
 from paircredit.training.loop import LoopState, Plan, Protocol, start_program
-from paircredit.training.members import Placement, member_keys, place_members, stack_members
-from paircredit.training.memory import enough_memory, refuse_too_large
+from paircredit.training.members import (
+    Placement,
+    enough_memory,
+    member_keys,
+    place_members,
+    refuse_too_large,
+    stack_members,
+)
 from paircredit.types import PyTree
 
 LARGE_POLICY = 2**20

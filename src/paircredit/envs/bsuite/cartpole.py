@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Int32, Key
 
-from paircredit.envs.bsuite.regret import cartpole_regret, episode_summary
+from paircredit.envs.bsuite import episode_returns, episode_summary
 from paircredit.envs.protocol import EnvSpec, Vector
 from paircredit.settings import check_all, setting
 from paircredit.types import TimeStep, Trajectory
@@ -34,6 +34,8 @@ LONGEST = FULL_TIME + 1
 The original sums 0.01 in double precision and stops when the sum is above 10, which rounding makes happen one step
 late. Ours counts steps, so that no rounding enters.
 """
+BEST_RETURN = 1000.0
+"""The return without regret; a perfect episode gets one more and so has a regret of −1."""
 
 
 class CartpoleState(eqx.Module):
@@ -102,7 +104,7 @@ class Cartpole(eqx.Module):
         return TimeStep(observation, jnp.ones((3,), dtype=bool), reward, end, jnp.zeros((), dtype=bool))
 
     def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
-        return episode_summary(trajectory, cartpole_regret)
+        return episode_summary(trajectory, BEST_RETURN - episode_returns(trajectory))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Int32, Key
 
-from paircredit.envs.bsuite.regret import catch_regret, episode_summary
+from paircredit.envs.bsuite import episode_summary
 from paircredit.envs.protocol import EnvSpec, Vector
 from paircredit.settings import check_all, setting
 from paircredit.types import TimeStep, Trajectory
@@ -91,7 +91,9 @@ class Catch(eqx.Module):
         return TimeStep(taken.astype(reward.dtype), legal, reward, end, jnp.zeros((), dtype=bool))
 
     def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
-        return episode_summary(trajectory, catch_regret)
+        """The regret is 0 for a ball that was caught and 2 for one that was missed: it lies beside the paddle."""
+        last_row = trajectory.observations[..., -1, -COLUMNS:]
+        return episode_summary(trajectory, 2 * (last_row.sum(axis=-1) - 1))
 
 
 @dataclasses.dataclass(frozen=True)

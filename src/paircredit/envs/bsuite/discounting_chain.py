@@ -14,7 +14,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Int32, Key
 
-from paircredit.envs.bsuite.regret import discounting_chain_regret, episode_summary
+from paircredit.envs.bsuite import episode_returns, episode_summary
 from paircredit.envs.protocol import EnvSpec, Vector
 from paircredit.settings import check_all, setting
 from paircredit.types import TimeStep, Trajectory
@@ -25,6 +25,8 @@ STEPS = 100
 """The length of every episode."""
 BONUS = 0.1
 """What the bonus chain pays beyond the 1 of the others."""
+BEST_RETURN = 1.1
+"""The return of the bonus chain, which has no regret."""
 
 
 class DiscountingChainState(eqx.Module):
@@ -71,7 +73,7 @@ class DiscountingChain(eqx.Module):
         return TimeStep(observation, legal, reward, end, jnp.zeros((), dtype=bool))
 
     def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
-        return episode_summary(trajectory, discounting_chain_regret)
+        return episode_summary(trajectory, BEST_RETURN - episode_returns(trajectory))
 
 
 @dataclasses.dataclass(frozen=True)

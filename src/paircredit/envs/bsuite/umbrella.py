@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Int32, Key, UInt32
 
-from paircredit.envs.bsuite.regret import episode_summary, umbrella_regret
+from paircredit.envs.bsuite import episode_summary
 from paircredit.envs.protocol import EnvSpec, Vector
 from paircredit.errors import PaircreditError
 from paircredit.settings import check_all, setting
@@ -124,7 +124,9 @@ class UmbrellaChain(eqx.Module):
         return TimeStep(observation, jnp.ones((2,), dtype=bool), reward, end, jnp.zeros((), dtype=bool))
 
     def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
-        return episode_summary(trajectory, umbrella_regret)
+        """The regret is 0 where the agent ends with what it needs, else 2; the random rewards before do not count."""
+        final = trajectory.observations[..., -1, :]
+        return episode_summary(trajectory, 2 * jnp.abs(final[..., 0] - final[..., 1]))
 
 
 def words_per_step(width: int) -> int:
