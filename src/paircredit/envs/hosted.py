@@ -31,11 +31,8 @@ class Turns:
     that begins a game. Pools that all step side by side are done at about the same time, and then all their groups want
     the device at once.
 
-    A turn is a byte in a pipe, so that pools may be in processes of their own: these inherit its two ends.
-
-    Attributes:
-        ends: the two ends of the pipe as numbers of open files: turns are taken from the first and given back to the
-            second.
+    A turn is a byte in a pipe, so that pools may be in processes of their own: these inherit its two `ends`, the
+    numbers of open files. Turns are taken from the first and given back to the second.
     """
 
     def __init__(self, at_a_time: int) -> None:

@@ -76,18 +76,11 @@ _ROWS, _COLUMNS = np.indices((HEIGHT, WIDTH), dtype=np.int32)
 
 
 class KeyToDoorState(eqx.Module):
-    """The state of an episode, and all random numbers that it will need.
+    """The state of an episode, and all random numbers that it will need. Places are rows and columns on the map.
 
-    Attributes:
-        time: transitions made so far.
-        agent: row and column of the agent on the map.
-        key: row and column of the key.
-        apple_start: row and column where the agent will be put when the apple phase begins.
-        has_key: the key was collected; stays set to the end of the episode.
-        opened: the door was opened.
-        apples: the cells with apples that were not eaten yet.
-        payouts: the reward for eating an apple in each cell.
-        slips: for each transition the action that replaces the agent's, or −1.
+    At the beginning of the apple phase the agent is put at `apple_start`. `has_key` stays set to the end of the
+    episode, `apples` are those that were not eaten yet, `payouts` what an apple in each cell pays. `slips` has for each
+    transition the action that replaces the agent's, or −1.
     """
 
     time: Int32[Array, ""]
@@ -262,11 +255,7 @@ class KeyToDoor(eqx.Module):
 
 
 def phase_rewards(trajectory: Trajectory, env: KeyToDoor) -> dict[str, Float[Array, "*batch"]]:
-    """The rewards of each episode, in all and by phase, and whether it got the key (1 or 0).
-
-    Returns:
-        `episode_return`, `apple_reward`, `door_reward` and `key_rate`, one number per episode each.
-    """
+    """The rewards of each episode, in all and by phase, and whether it got the key (1 or 0)."""
     rewards = trajectory.rewards
     return {
         "episode_return": rewards.sum(axis=-1),

@@ -25,16 +25,9 @@ ProbeKind = Literal["value", "observation", "delay", "action", "context", "trunc
 class Probe(eqx.Module):
     """A probe as small tables over (step, context), where the context (0 or 1) is drawn at reset.
 
-    Its kind is data, so probes that are padded to one shape can be trained side by side in one program.
-
-    Attributes:
-        rewards: reward of the action at a step in a context.
-        observations: what is seen there; one more step than there are rewards.
-        steps: how many steps an episode has; tables may be longer.
-        contexts: how many contexts are drawn from; 1 where the context does not matter.
-        actions: how many actions are legal.
-        truncates: the last step cuts the episode and does not end it.
-        name: of the environment.
+    Its kind is data, so probes that are padded to one shape can be trained side by side in one program: of the tables
+    only the first `steps`, `contexts` (1 where the context does not matter) and `actions` are used. There is one more
+    step of observations than of rewards. Where it `truncates`, the last step cuts the episode and does not end it.
     """
 
     rewards: Float[Array, "T C A"]

@@ -29,13 +29,10 @@ Mixing = Literal["fixed", "quality"]
 
 
 class Redistribution(eqx.Module):
-    """The predictor with its replay buffer, and a value function of the redistributed rewards.
+    """The predictor with its stored episodes, and a value function of the redistributed rewards, a network of its own.
 
-    Attributes:
-        redistributed_value: of the redistributed rewards, always a network of its own.
-        predictor: of returns; stored episodes are part of its training state.
-        largest: the largest |return| so far.
-        quality: of the predictions when the predictor last learned, 0 to 1.
+    `largest` is the largest |return| so far; `quality`, 0 to 1, is that of the predictions when the predictor last
+    learned.
     """
 
     redistributed_value: Trained

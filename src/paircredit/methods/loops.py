@@ -45,14 +45,7 @@ def mean_over_valid(x: Float[Array, "*batch T"], valid: Bool[Array, "*batch T"])
 def policy_gradient_loss(
     policy: Callable, trajectory: Trajectory, advantages: Float[Array, "B T"], entropy_cost: float | Array
 ) -> Float[Array, ""]:
-    """−mean_t [Ψ_t log π(A_t|S_t) + β H(π(·|S_t))], linear in the advantages.
-
-    Args:
-        policy: observation → logits.
-        trajectory: a batch of episodes.
-        advantages: Ψ; on padding it may be anything.
-        entropy_cost: β.
-    """
+    """−mean_t [Ψ_t log π(A_t|S_t) + β H(π(·|S_t))], linear in the advantages Ψ, which may be anything on padding."""
     states = jax.tree.map(lambda x: x[:, :-1], trajectory.observations)
     log_probs = legal_log_probs(over_steps(policy, states), trajectory.legal)
     taken = jnp.take_along_axis(log_probs, trajectory.actions[..., None], axis=-1)[..., 0]

@@ -191,13 +191,9 @@ def lambda_credit(
     discounts: Float[Array, " T"],
     lambda_: Float[Array, " T"] | float | Array,
 ) -> Credit:
-    """The λ-estimator as credit: TD errors, weighed by products of γλ.
+    """The λ-estimator as credit: TD errors of the trajectory's rewards, weighed by products of γλ.
 
-    Args:
-        trajectory: a trajectory with the rewards to be credited.
-        values: of its T+1 observations.
-        discounts: γ, 0 where the episode terminated.
-        lambda_: λ, or one per step: `lambda_[k]` belongs to S_{k+1}.
+    Of several λ `lambda_[k]` belongs to S_{k+1}.
     """
     rewards, valid = trajectory.rewards, trajectory.valid
     advantages = lambda_advantages(rewards, values, discounts, lambda_, valid)

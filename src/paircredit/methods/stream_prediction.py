@@ -72,16 +72,8 @@ def learn_from_segment(
 ) -> tuple[Trained, Float[Array, ""], Float[Array, ""], Float[Array, "B T"]]:
     """Store the next segment of every actor, learn if it is time to, then redistribute its rewards.
 
-    Args:
-        prediction: hyperparameters.
-        trained: the predictor.
-        segment: the next steps of every actor.
-        largest: the largest |return| of a sequence so far.
-        quality: of the predictions when the predictor last learned; 0 before.
-        compensation: where the error of a sequence's last prediction goes.
-
-    Returns:
-        Predictor, largest and quality afterwards, and the redistributed rewards.
+    `largest` is the largest |return| of a sequence so far, and `quality` that of the predictions when the predictor
+    last learned, 0 before. Returns predictor, largest and quality afterwards, and the redistributed rewards.
     """
     state: StreamState = trained.state
     marks = state.buffer.marks(segment)

@@ -23,12 +23,9 @@ Inputs = Literal["both", "change"]
 
 
 class Reading(NamedTuple):
-    """The predictions for a segment of a stream of sequences.
+    """The predictions g_t for a segment of a stream of sequences, and the memory after its last step.
 
-    Attributes:
-        predictions: g_t of every step.
-        standing: the prediction before the first step, made from the memory of the segment before.
-        memory: the memory after the last step.
+    `standing` is the prediction before the first step, made from the memory of the segment before.
     """
 
     predictions: Float[Array, " T"]

@@ -117,10 +117,8 @@ class LambdaNetwork(eqx.Module):
 class Contribution(NamedTuple):
     """The three numbers that synthetic returns learn about a state.
 
-    Attributes:
-        later: c(s), what the state adds to rewards that come later.
-        gate: g(s) in (0, 1), how much of what earlier states added arrives here.
-        here: b(s), what arrives here whatever came before.
+    c(s), what it adds to rewards that come `later`; the `gate` g(s) in (0, 1), how much of what earlier states added
+    arrives here; b(s), what arrives `here` whatever came before.
     """
 
     later: Float[Array, "*batch"]

@@ -133,14 +133,11 @@ class HostedMembers:
 class Group:
     """Some members and their pool; used by one thread at a time.
 
-    Attributes:
-        forward: is told after this many steps, and does not come back before the group may go on.
-        turns: of all groups' pools at the cores.
-        pool: their emulators, once they are there.
-        seconds: where their time went: waiting for `emulators` (steps of the pool, and its turn; within a compiled
-            rollout nobody can tell), for the `device` (actions, and what it had to do before them) and for `others`
-            (groups that are after); handing over the programs of steps (`acting`) and all others (`learning`). `all` is
-            that of all chunks, and `working` how much of it the thread had a core.
+    `forward` is told after this many steps, and does not come back before the group may go on. `seconds` says where the
+    time of all chunks (`all`; `working`, while the thread had a core) went: waiting for `emulators` (steps of the pool,
+    and its turn; within a compiled rollout nobody can tell), for the `device` (actions, and what it had to do before
+    them) and for `others` (groups that are after); handing over the programs of steps (`acting`) and all others
+    (`learning`).
     """
 
     def __init__(

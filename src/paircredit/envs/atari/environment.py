@@ -73,12 +73,9 @@ class AtariConfig:
 
 
 class Seen(NamedTuple):
-    """What is kept from one answer of an emulator to the next.
+    """What is kept from one answer of an emulator to the next: the lives that were left, and all frames but the oldest.
 
-    Attributes:
-        lives: that were left.
-        over: the game was, so that the next answer begins another one.
-        frames: all of the observation but the oldest.
+    Where the game was `over`, the next answer begins another one.
     """
 
     lives: Int[Array, ""]

@@ -28,9 +28,8 @@ PATIENCE = 10.0
 class Raw(NamedTuple):
     """What emulators say; arrays of the host or of a device, and few of them: each is sent there by itself.
 
-    Attributes:
-        frame: the newest, [1, H, W] bytes; earlier ones are kept where they are needed, and not sent again.
-        news: four whole numbers: reward, terminated, truncated, lives.
+    `frame` is the newest, [1, H, W] bytes; earlier ones are kept where they are needed, and not sent again. `news` are
+    four whole numbers: reward, terminated, truncated, lives.
     """
 
     frame: Any

@@ -31,12 +31,7 @@ LARGEST_SCALE = 1e38
 
 
 class CatchChance(eqx.Module):
-    """All random draws of an episode.
-
-    Attributes:
-        ball: the column of the ball.
-        noise: standard normal numbers, one for each reward.
-    """
+    """All random draws of an episode: the column of the ball, and a standard normal number for each reward."""
 
     ball: Int32[Array, ""]
     noise: Float[Array, " 9"]

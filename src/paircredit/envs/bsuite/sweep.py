@@ -29,10 +29,8 @@ _LATER_DECADES = (10, 12, 14, 17, 20, 25, 30, 40, 50, 60, 70, 80, 90)
 class Domain(NamedTuple):
     """One of the seven domains.
 
-    Attributes:
-        summary: one line for `paircredit list`.
-        config: the settings of a middling variant; its static sizes fit all variants.
-        settings: the settings that each variant changes, in the order of bsuite's ids.
+    The `config` is that of a middling variant, whose static sizes fit all variants; `settings` are what each variant
+    changes, in the order of bsuite's ids.
     """
 
     summary: str

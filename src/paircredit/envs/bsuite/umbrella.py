@@ -35,14 +35,11 @@ NEED, HAS, COIN = 1, 2, 4
 
 
 class UmbrellaChance(eqx.Module):
-    """All random draws of an episode.
+    """All random draws of an episode: the need, what the agent seems to hold at first (which means nothing), and bits.
 
-    Attributes:
-        needed: whether the umbrella is needed.
-        held: whether the agent seems to have one in the first observation, which means nothing.
-        bits: what is drawn at each time 0 .. horizon, packed into words, because drawing and storing bits one by one
-            costs 32 times as much. Bit k of a row is bit k mod 32 of its word k div 32. Bit 2 says whether the step
-            that led here paid +1 (unless it was the last step), bit 3+k is distractor k, bits 0 and 1 are not read.
+    `bits` are drawn at each time 0 .. horizon and packed into words, because drawing and storing bits one by one costs
+    32 times as much. Bit k of a row is bit k mod 32 of its word k div 32. Bit 2 says whether the step that led here
+    paid +1 (unless it was the last step), bit 3+k is distractor k, bits 0 and 1 are not read.
     """
 
     needed: Bool[Array, ""]
