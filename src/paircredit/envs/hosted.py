@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from typing import Any, NoReturn, Protocol, TypeGuard, runtime_checkable
+from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -118,11 +118,6 @@ class HostedEnvironment(Environment, Protocol):
 
         A pure function. The state before the first answer is None, and that answer is the start of an episode.
         """
-
-
-def is_hosted(env: Any) -> TypeGuard[HostedEnvironment]:
-    """Whether an environment lives on the host."""
-    return isinstance(env, HostedEnvironment)
 
 
 class Hosted(eqx.Module):

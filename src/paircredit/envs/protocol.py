@@ -6,7 +6,7 @@ number of states) is static. An environment never resets itself.
 
 `Environment` is all that training asks for. What an environment may be able to do besides has a protocol each, and
 whoever needs the ability asks with `isinstance`: `Summarises` for scalars to record, `TabularEnvironment` for the
-exact model. (Environments on the host, `envs.hosted.HostedEnvironment`, have `is_hosted`.)
+exact model, `envs.hosted.HostedEnvironment` for emulators on the host.
 """
 
 from __future__ import annotations

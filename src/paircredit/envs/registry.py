@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable
+from functools import partial
 from typing import Any, get_args
 
 from paircredit.envs.atari import GAMES as ATARI_GAMES
@@ -23,21 +23,20 @@ _CONFIGS: dict[str, tuple[Callable[..., Any], str]] = {
     "dag": (DagConfig, "binary decisions, paid for last in, first out (paper, tabular experiments)"),
     "key-to-door": (KeyToDoorConfig, "fetch a key, pick noisy apples, open a door (paper, Key-to-Door)"),
     "umbrella": (UmbrellaConfig, "one decision, a noisy day, one reward (paper, illustrative MDP)"),
+    **{
+        f"probe-{kind}": (partial(ProbeConfig, kind=kind), f"probe: can the method learn {kind}?")
+        for kind in get_args(ProbeKind)
+    },
+    **{
+        f"bsuite/{name}": (partial(dataclasses.replace, domain.config), f"bsuite: {domain.summary}")
+        for name, domain in DOMAINS.items()
+    },
+    **{
+        f"minatar/{game}": (partial(MinAtarConfig, game=game), f"MinAtar: {summary}")
+        for game, (_, summary) in GAMES.items()
+    },
+    **{f"atari/{game}": (partial(AtariConfig, game=game), "Atari, emulated on the host") for game in ATARI_GAMES},
 }
-for _kind in get_args(ProbeKind):
-    _CONFIGS[f"probe-{_kind}"] = (
-        functools.partial(ProbeConfig, kind=_kind),
-        f"probe: can the method learn {_kind}?",
-    )
-for _name, _domain in DOMAINS.items():
-    _CONFIGS[f"bsuite/{_name}"] = (
-        functools.partial(dataclasses.replace, _domain.config),
-        f"bsuite: {_domain.summary}",
-    )
-for _game, _summary in GAMES.items():
-    _CONFIGS[f"minatar/{_game}"] = (functools.partial(MinAtarConfig, game=_game), f"MinAtar: {_summary}")
-for _rom in ATARI_GAMES:
-    _CONFIGS[f"atari/{_rom}"] = (functools.partial(AtariConfig, game=_rom), "Atari, emulated on the host")
 
 
 def register_environment(name: str, config: Callable[..., Any], summary: str) -> None:

@@ -47,11 +47,19 @@ def policy_gradient_loss(
 ) -> Float[Array, ""]:
     """−mean_t [Ψ_t log π(A_t|S_t) + β H(π(·|S_t))], linear in the advantages Ψ, which may be anything on padding."""
     states = jax.tree.map(lambda x: x[:, :-1], trajectory.observations)
-    log_probs = legal_log_probs(over_steps(policy, states), trajectory.legal)
+    return -mean_over_valid(
+        policy_terms(over_steps(policy, states), trajectory, advantages, entropy_cost), trajectory.valid
+    )
+
+
+def policy_terms(
+    logits: Float[Array, "B T A"], trajectory: Trajectory, advantages: Float[Array, "B T"], entropy_cost: float | Array
+) -> Float[Array, "B T"]:
+    """Ψ_t log π(A_t) + β H(π_t) for every step."""
+    log_probs = legal_log_probs(logits, trajectory.legal)
     taken = jnp.take_along_axis(log_probs, trajectory.actions[..., None], axis=-1)[..., 0]
     entropy = -jnp.sum(jnp.where(trajectory.legal, jnp.exp(log_probs) * log_probs, 0.0), axis=-1)
-    credited = jnp.where(trajectory.valid, advantages, 0.0)
-    return -mean_over_valid(credited * taken + entropy_cost * entropy, trajectory.valid)
+    return jnp.where(trajectory.valid, advantages, 0.0) * taken + entropy_cost * entropy
 
 
 class Trained(eqx.Module):

@@ -5,6 +5,7 @@ In a stream the return that is predicted is that of a sequence: an episode, or a
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -113,10 +114,7 @@ def redistribute_segment(
     )
     factor = prediction.factor(largest)
 
-    def rewards(g: Array, r: Array, marked: SequenceMarks, v: Array, standing: Array, missing: Array) -> tuple:
-        return redistribute_stream(g, r, marked, v, standing, missing, compensation)
-
-    redistributed, missing = jax.vmap(rewards)(
+    redistributed, missing = jax.vmap(partial(redistribute_stream, compensation=compensation))(
         reading.predictions / factor, segment.rewards, marks, segment.valid, reading.standing / factor, reader.missing
     )
     last = jax.tree.map(lambda x: x[:, -1], predictor.seen(observations))

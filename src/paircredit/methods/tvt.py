@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from paircredit.envs.protocol import Environment
 from paircredit.estimators import transported_values
 from paircredit.estimators.transport import recency_window
-from paircredit.methods.loops import InnerLoop, Trained, legal_log_probs, over_steps
+from paircredit.methods.loops import InnerLoop, Trained, over_steps, policy_terms
 from paircredit.methods.rule import Credit, lambda_credit
 from paircredit.networks import MemorySpec, NetworkSpec
 from paircredit.networks.reconstructive_memory import PictureDecoder, ReconstructiveMemory, RecurrentState, Thought
@@ -198,11 +198,8 @@ def policy_loss(
     logits: Float[Array, "B T A"], trajectory: Trajectory, advantages: Float[Array, "B T"], entropy_cost: float
 ) -> Float[Array, ""]:
     """−Σ_t [Ψ_t log π(A_t) + β H(π_t)], the advantages held constant."""
-    log_probs = legal_log_probs(logits, trajectory.legal)
-    taken = jnp.take_along_axis(log_probs, trajectory.actions[..., None], axis=-1)[..., 0]
-    entropy = -jnp.sum(jnp.where(trajectory.legal, jnp.exp(log_probs) * log_probs, 0.0), axis=-1)
-    credited = jax.lax.stop_gradient(jnp.where(trajectory.valid, advantages, 0.0))
-    return -sum_of_episode(credited * taken + entropy_cost * entropy, trajectory.valid)
+    terms = policy_terms(logits, trajectory, jax.lax.stop_gradient(advantages), entropy_cost)
+    return -sum_of_episode(terms, trajectory.valid)
 
 
 def value_loss(

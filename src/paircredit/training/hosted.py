@@ -347,7 +347,7 @@ class Programs:
     def _start(self, methods: PyTree, keys: Array, weights: PyTree) -> tuple:
         def one(method: Any, key: Array, weights: PyTree) -> tuple:
             learner, rollout_key, key = loop.fresh_learner(method, self.env, key, weights)
-            actor_key, rollout_key = loop.keys_of_actors(rollout_key)
+            actor_key, rollout_key = jax.random.split(rollout_key)
             return learner, actor_key, self._noise(rollout_key), key
 
         learner, actor_keys, noise, keys = jax.vmap(one)(methods, keys, weights)

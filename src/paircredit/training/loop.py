@@ -77,7 +77,7 @@ def start(method: Method, env: Environment, plan: Plan, key: Key[Array, ""], wei
         return LoopState(learner, (), key)
     actors: PyTree = ()
     if not env.spec.whole_episodes:
-        actor_key, rollout_key = keys_of_actors(rollout_key)
+        actor_key, rollout_key = jax.random.split(rollout_key)
         actors = start_actors(method, learner, env, actor_key)
     trajectory, actors = collect(method, learner, env, actors, rollout_key)
     return LoopState(learner, trajectory, key, actors)
@@ -107,12 +107,6 @@ def fresh_learner(
     if weights is not None:
         learner = replace(learner, weights=replace(learner.weights, parameters=weights))
     return learner, rollout_key, key
-
-
-def keys_of_actors(rollout_key: Key[Array, ""]) -> tuple[Key[Array, ""], Key[Array, ""]]:
-    """Keys of the actors' first episodes, and of their first segment."""
-    actor_key, rollout_key = jax.random.split(rollout_key)
-    return actor_key, rollout_key
 
 
 def learn(

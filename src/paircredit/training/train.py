@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paircredit.envs.hosted import is_hosted
+from paircredit.envs.hosted import HostedEnvironment
 from paircredit.envs.protocol import EpisodesOnHost
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.methods.registry import method_name
@@ -99,7 +99,7 @@ def train(
 @contextlib.contextmanager
 def _place(methods: Sequence[Any], envs: Sequence[Any], plan: Plan) -> Iterator[Placement]:
     """Where the members are trained, and by which programs."""
-    if not is_hosted(envs[0]):
+    if not isinstance(envs[0], HostedEnvironment):
         yield place_members(len(methods))
         return
     with HostedMembers(methods, envs[0], plan) as hosted:

@@ -18,7 +18,7 @@ from paircredit.envs.protocol import Discrete, EnvSpec, Vector
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.networks.layers import Dense, LagEncoding, NetworkSpec, PairPerception
 from paircredit.networks.perception import PerceptionModule, perception_of
-from paircredit.weights.pairs.at_once import PairParameters, dense_pair_logits, whole_pair_logits
+from paircredit.weights.pairs import PairParameters, dense_pair_logits, whole_pair_logits
 from paircredit.weights.pairs.kernel import kernel_pair_logits
 from paircredit.weights.pairs.tiled import tiled_pair_logits
 from paircredit.weights.tables import PairInputs, SigmoidTable

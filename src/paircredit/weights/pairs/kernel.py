@@ -23,7 +23,7 @@ from jax.experimental import pallas as pl
 from jaxtyping import Array, Bool, Float
 
 from paircredit.networks.additive_cell import triton_call
-from paircredit.weights.pairs.at_once import NORMALISER_EPSILON, PairParameters, pair_count, pair_mask
+from paircredit.weights.pairs import NORMALISER_EPSILON, PairParameters, pair_count, pair_mask
 
 BLOCK = 32
 """Lags, rows or columns that a program holds. This and all sizes below must be powers of two."""

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from paircredit.weights.pairs.at_once import NORMALISER_EPSILON, PairParameters, pair_count
+from paircredit.weights.pairs import NORMALISER_EPSILON, PairParameters, pair_count
 
 TILE = 8
 """Rows per tile."""
