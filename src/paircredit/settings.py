@@ -43,7 +43,6 @@ class About:
 
     @property
     def help(self) -> str:
-        """Meaning and source as a sentence."""
         return f"{self.meaning} ({self.source})." if self.source else f"{self.meaning}."
 
     @property
@@ -56,7 +55,6 @@ class About:
         return f"be {' and '.join(words)}" if words else ""
 
     def holds(self, value: int | float) -> bool:
-        """Whether a number lies in the range."""
         return not (
             (self.at_least is not None and value < self.at_least)
             or (self.at_most is not None and value > self.at_most)

@@ -41,14 +41,12 @@ class Dag(eqx.Module):
 
     def reset(self, key: Key[Array, ""]) -> tuple[Int[Array, ""], TimeStep]:
         """Every episode starts in state 0."""
-        del key
         state = jnp.zeros((), dtype=jnp.int32)
         return state, self._time_step(state, jnp.zeros_like(self.rewards[0, 0]))
 
     def step(
         self, key: Key[Array, ""], state: Int[Array, ""], action: Int[Array, ""]
     ) -> tuple[Int[Array, ""], TimeStep]:
-        del key
         following = self.next_state[state, action]
         return following, self._time_step(following, self.rewards[state, action])
 
@@ -61,7 +59,6 @@ class Dag(eqx.Module):
         return TabularModel(self.next_state, self.rewards, jnp.zeros_like(self.rewards), self.legal, 0, self.depth)
 
     def layers(self) -> np.ndarray:
-        """The layer of every state."""
         return layers(self.depth)
 
 

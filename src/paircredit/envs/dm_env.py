@@ -85,7 +85,6 @@ class DmEnvironment(eqx.Module):
 
     def step(self, key: Key[Array, ""], state: DmState, action: Int[Array, ""]) -> tuple[DmState, TimeStep]:
         """One transition, on the host; all chance is in the environment's own generator."""
-        del key
         return self._call(state, action.astype(jnp.int32))
 
     def _call(self, state: DmState, action: Int32[Array, ""]) -> tuple[DmState, TimeStep]:
@@ -118,7 +117,6 @@ class _Episode:
 
     @property
     def over(self) -> bool:
-        """Whether nothing follows."""
         return self.answer[2] or self.answer[3]
 
 

@@ -127,13 +127,9 @@ class Hosted(eqx.Module):
     """
 
     def reset(self: HostedEnvironment, key: Array) -> tuple[PyTree, TimeStep]:
-        """The shapes of a first time step."""
-        del key
         return self.read(None, _nobody_there(self, jnp.zeros((), dtype=jnp.int32)))
 
     def step(self: HostedEnvironment, key: Array, state: PyTree, action: Int[Array, ""]) -> tuple[PyTree, TimeStep]:
-        """The shapes of a time step."""
-        del key
         return self.read(state, _nobody_there(self, action))
 
 
@@ -142,5 +138,4 @@ def _nobody_there(env: HostedEnvironment, given: Array) -> PyTree:
 
 
 def _refuse(given: Array) -> NoReturn:
-    del given
     raise PaircreditError("An environment on the host is stepped in pools by `train`, and by nothing else.")

@@ -119,12 +119,10 @@ class KeyToDoor(eqx.Module):
 
     @property
     def horizon(self) -> int:
-        """The number of transitions of every episode."""
         return self.key_steps + self.apple_steps + self.door_steps
 
     @property
     def door_start(self) -> int:
-        """The number of transitions before the door phase."""
         return self.key_steps + self.apple_steps
 
     def reset(self, key: Key[Array, ""]) -> tuple[KeyToDoorState, TimeStep]:
@@ -160,7 +158,6 @@ class KeyToDoor(eqx.Module):
         self, key: Key[Array, ""], state: KeyToDoorState, action: Int[Array, ""]
     ) -> tuple[KeyToDoorState, TimeStep]:
         """Move, take what lies there, and go to the next room when the phase is over."""
-        del key
         phase = self.phase(state.time)
         slip = state.slips[state.time].astype(jnp.int32)
         move = jnp.where(slip >= 0, slip, action.astype(jnp.int32))
@@ -182,16 +179,13 @@ class KeyToDoor(eqx.Module):
         to_apples, to_door = time == self.key_steps, time == self.door_start
         row = jnp.where(to_apples, state.apple_start[0], jnp.where(to_door, MIDDLE[0], row))
         column = jnp.where(to_apples, state.apple_start[1], jnp.where(to_door, MIDDLE[1], column))
-        following = KeyToDoorState(
+        following = dataclasses.replace(
+            state,
             time=time,
             agent=jnp.stack([row, column]),
-            key=state.key,
-            apple_start=state.apple_start,
             has_key=state.has_key | takes_key,
             opened=state.opened | opens,
             apples=state.apples & ~eaten,
-            payouts=state.payouts,
-            slips=state.slips,
         )
         return following, self._time_step(following, reward)
 

@@ -41,8 +41,6 @@ LONGEST_SWEEP = 56
 
 
 def random_player(env: KeyToDoor, state: KeyToDoorState, key: Key[Array, ""]) -> Int32[Array, ""]:
-    """Each action with the same probability."""
-    del env, state
     return jax.random.randint(key, (), 0, 4, dtype=jnp.int32)
 
 
@@ -53,7 +51,6 @@ def optimal_player(env: KeyToDoor, state: KeyToDoorState, key: Key[Array, ""]) -
     better. The sweep goes to and fro along the rows; from one apple to the next it is never longer than the way along
     the sweep, hence `LONGEST_SWEEP`. After a slip the player simply goes on from where it finds itself.
     """
-    del key
     phase, row, column = env.phase(state.time), state.agent[0], state.agent[1]
     apple = jnp.min(jnp.where(state.apples, jnp.asarray(_SWEEP), _SWEEP.size))
     apple_row, apple_column = apple // WIDTH, apple % WIDTH
@@ -100,7 +97,6 @@ def play(env: KeyToDoor, player: Player, key: Key[Array, ""], episodes: int) -> 
 
 
 def mean_apples(env: KeyToDoor) -> float:
-    """The expected number of apples of an episode."""
     return (float(env.fewest_apples) + float(env.most_apples)) / 2
 
 
@@ -115,7 +111,6 @@ def max_expected_return(env: KeyToDoor) -> float:
 
 
 def random_expected_return(env: KeyToDoor) -> float:
-    """The expected return of uniformly random actions."""
     doors = best_key_rate(env, slip=1.0) * best_door_rate(env, slip=1.0)
     return float(env.mean) * random_apples(env) + float(env.door_reward) * doors
 

@@ -43,7 +43,6 @@ class Probe(eqx.Module):
         return EnvSpec(self.name, self.rewards.shape[-1], Discrete(4), self.rewards.shape[-3])
 
     def reset(self, key: Key[Array, ""]) -> tuple[tuple[Array, Array], TimeStep]:
-        """Draw the context."""
         context = jax.random.randint(key, (), 0, self.contexts)
         state = (jnp.zeros((), dtype=jnp.int32), context)
         return state, self._time_step(state, jnp.zeros_like(self.rewards[0, 0, 0]))
@@ -51,8 +50,6 @@ class Probe(eqx.Module):
     def step(
         self, key: Key[Array, ""], state: tuple[Array, Array], action: Int[Array, ""]
     ) -> tuple[tuple[Array, Array], TimeStep]:
-        """Pay by the table and move on."""
-        del key
         time, context = state
         reward = self.rewards[time, context, action]
         following = (time + 1, context)

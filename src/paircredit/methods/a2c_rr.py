@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, Key
 from paircredit.envs.protocol import Environment
 from paircredit.errors import PaircreditError, unknown_name
 from paircredit.estimators.redistribution import STREAM_COMPENSATIONS, Compensation, mix_advantages, redistribute
+from paircredit.methods.agent import ActorCritic, Learner
 from paircredit.methods.loops import Trained, over_steps
 from paircredit.methods.return_prediction import ReturnPrediction
 from paircredit.methods.rule import Credit, Experience, Needs, lambda_credit
@@ -21,9 +22,6 @@ from paircredit.methods.stream_prediction import learn_from_segment, redistribut
 from paircredit.networks import value_for
 from paircredit.settings import setting
 from paircredit.types import Trajectory
-
-if TYPE_CHECKING:
-    from paircredit.methods.agent import ActorCritic, Learner
 
 Mixing = Literal["fixed", "quality"]
 

@@ -74,7 +74,6 @@ class Trained(eqx.Module):
         return cls(parameters, optimiser.init(parameters))
 
     def step(self, optimiser: Optimiser, gradients: PyTree) -> Trained:
-        """One optimiser step."""
         updates, state = optimiser.update(gradients, self.state)
         return Trained(apply_updates(self.parameters, updates), state)
 
@@ -155,7 +154,6 @@ class InnerLoop(eqx.Module):
     )
 
     def build_optimiser(self, learning_rate: float | Array) -> Optimiser:
-        """The chosen optimiser at the given step size."""
         shared: dict[str, Any] = {"clip_norm": self.clip_norm, "differentiate": self.differentiate}
         decay, eps = self.second_moment_decay, self.epsilon
         if self.optimiser == "sgd":
@@ -274,5 +272,4 @@ class OuterLoop(eqx.Module):
         return OuterData(trajectory, inner.prepare(advantages, trajectory))
 
     def loss(self, policy: Callable, data: OuterData) -> Float[Array, ""]:
-        """The usual policy-gradient loss at the updated policy."""
         return policy_gradient_loss(policy, data.trajectory, data.advantages, self.entropy_cost)

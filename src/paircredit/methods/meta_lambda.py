@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -11,12 +11,10 @@ from jaxtyping import Array, Key
 
 from paircredit.envs.protocol import Environment
 from paircredit.errors import unknown_name
+from paircredit.methods.agent import ActorCritic
 from paircredit.methods.rule import Credit, Experience, Needs, lambda_credit
 from paircredit.networks.state_functions import lambda_for
 from paircredit.settings import setting
-
-if TYPE_CHECKING:
-    from paircredit.methods.agent import ActorCritic
 
 
 class MetaLambda(eqx.Module):

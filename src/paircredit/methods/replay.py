@@ -26,7 +26,6 @@ class Episodes(eqx.Module):
 
     @classmethod
     def of(cls, trajectory: Trajectory) -> Episodes:
-        """Those of a rollout."""
         return cls(
             observations=jax.tree.map(lambda x: x[:, :-1], trajectory.observations),
             actions=trajectory.actions.astype(jnp.int32),
@@ -46,7 +45,6 @@ class EpisodeBuffer(eqx.Module):
 
     @classmethod
     def empty(cls, env: Environment, capacity: int) -> EpisodeBuffer:
-        """Room for this many episodes of an environment."""
         observation = jax.eval_shape(env.reset, jax.random.key(0))[1].observation
         episodes = Episodes(
             observations=_room(observation, capacity, env.spec.horizon),
@@ -145,7 +143,6 @@ class SequenceBuffer(eqx.Module):
 
     @property
     def stored(self) -> Int[Array, ""]:
-        """The number of complete sequences that were ever stored."""
         return self.slots.stored
 
     def marks(self, trajectory: Trajectory) -> SequenceMarks:

@@ -118,7 +118,6 @@ class ReturnPrediction(eqx.Module):
 
     @property
     def optimiser(self) -> Optimiser:
-        """Trains the predictor."""
         return adam(
             self.learning_rate,
             b1=self.first_moment_decay,
@@ -128,13 +127,11 @@ class ReturnPrediction(eqx.Module):
         )
 
     def predictor(self, key: Key[Array, ""], env: Environment, network: NetworkSpec) -> ReturnPredictor:
-        """A predictor at its start."""
         return ReturnPredictor.random(
             key, env.spec, network, self.width, self.cells, self.start, self.first_change, self.inputs, self.one_module
         )
 
     def init(self, key: Key[Array, ""], env: Environment, network: NetworkSpec) -> Trained:
-        """A predictor at the start of its training, with nothing stored."""
         below, draws = jax.random.split(key)
         predictor = self.predictor(below, env, network)
         state = PredictionState(self.optimiser.init(predictor), EpisodeBuffer.empty(env, self.capacity), draws)

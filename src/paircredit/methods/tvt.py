@@ -151,7 +151,6 @@ class TVT(eqx.Module):
         return Unroll(actions, rewards, thoughts, logits, values)
 
     def bonus(self, unroll: Unroll, trajectory: Trajectory) -> Float[Array, "B T"]:
-        """The value that is transported to every step of a batch."""
         window = recency_window(self.inner.discount)
 
         def of_episode(weights: Array, strengths: Array, values: Array, valid: Array) -> Array:
@@ -174,7 +173,6 @@ class TVT(eqx.Module):
 @jax.custom_vjp
 def clip_gradient(x: Float[Array, "*shape"], limit: float) -> Float[Array, "*shape"]:
     """The same numbers; every number of the gradient that flows back through it is cut to ± limit."""
-    del limit
     return x
 
 

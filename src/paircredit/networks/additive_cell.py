@@ -29,7 +29,6 @@ MOST_CELLS = 128
 """Cells up to which `auto` takes the kernel, whose matrix stays in registers."""
 ScanBackend = Literal["auto", "loop", "kernel", "interpreted kernel"]
 WARPS = 4
-"""Warps per program of the kernels."""
 
 
 class AdditiveCell(eqx.Module):

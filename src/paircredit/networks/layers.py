@@ -167,7 +167,6 @@ class LSTM(eqx.Module):
         return cls(Dense.random(key, inputs + width, 4 * width))
 
     def initial_state(self) -> CellState:
-        """Zeros, before the first step."""
         zeros = jnp.zeros((self.gates.bias.shape[0] // 4,), dtype=self.gates.bias.dtype)
         return CellState(zeros, zeros)
 

@@ -46,7 +46,6 @@ class MemorySpec:
     hidden: int = setting(200, "Hidden units of policy and value", at_least=1)
 
     def check(self, horizon: int) -> None:
-        """Refuse sizes that cannot work, and episodes that do not fit."""
         check_all(self, "memory")
         if self.top_reads > self.rows:
             raise PaircreditError(
@@ -71,7 +70,6 @@ class Memory(NamedTuple):
 
     @classmethod
     def empty(cls, rows: int, width: int, dtype: jnp.dtype) -> Memory:
-        """A memory in which nothing is written yet."""
         contents = jnp.zeros((rows, width), dtype=dtype)
         return cls(contents, inverse_norm(contents))
 
@@ -280,7 +278,6 @@ class ReconstructiveMemory(eqx.Module):
         )
 
     def initial_state(self) -> RecurrentState:
-        """The state at the start of an episode: all zeros."""
         width, dtype = self.code.bias.shape[0], self.code.bias.dtype
         return RecurrentState(
             self.lower.initial_state(),
@@ -318,7 +315,6 @@ class ReconstructiveMemory(eqx.Module):
         return jax.lax.scan(step, self.initial_state(), (jnp.arange(actions.shape[0]), sensed))[1]
 
     def action_logits(self, thought: Thought) -> Float[Array, " A"]:
-        """Logits of the actions, from code, controller and read."""
         return self.policy(jnp.concatenate([thought.code, thought.controls, thought.read.content]))
 
     def state_value(self, code: Float[Array, " W"], logits: Float[Array, " A"]) -> Float[Array, ""]:

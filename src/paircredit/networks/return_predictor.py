@@ -101,7 +101,6 @@ class ReturnPredictor(eqx.Module):
         return PixelObservation(observations.pixels[..., -self.channels :], observations.flags)
 
     def empty_memory(self) -> Float[Array, " C"]:
-        """The memory of the cell before the first step."""
         return jnp.zeros_like(self.cell.gate.bias)
 
     def steps(self, observations: PyTree, actions: Int[Array, " T"]) -> Float[Array, "T D"]:

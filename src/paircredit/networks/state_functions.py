@@ -64,7 +64,7 @@ class ValueTable(eqx.Module):
         return self.values[observation]
 
     def features(self, observation: Int[Array, ""]) -> None:
-        del observation
+        return None
 
 
 class ValueNetwork(eqx.Module):

@@ -156,13 +156,11 @@ class Group:
         self._in_flight: PyTree = ()
 
     def start(self, methods: PyTree, keys: Key[Array, " m"], weights: PyTree) -> LoopState:
-        """Fresh learners and their first segments."""
         learner, actor_keys, noise, keys = self.programs.start(methods, keys, weights)
         trajectory, actors = self._collect(methods, learner, self._open(methods, learner, actor_keys), noise)
         return LoopState(learner, trajectory, keys, actors)
 
     def chunk(self, updates: int, methods: PyTree, state: LoopState) -> tuple[LoopState, Summary]:
-        """This many updates."""
         began, worked, summaries = time.perf_counter(), time.thread_time(), []
         if self.pool is None:
             fresh = self._open(methods, state.learner, state.key)
@@ -216,7 +214,6 @@ class Group:
     def _collect(
         self, methods: PyTree, learner: PyTree, actors: Actors, noise: tuple[Array, ...]
     ) -> tuple[Trajectory, Actors]:
-        """The next segment."""
         assert self.pool is not None
         own = self.programs.taken_apart(methods, learner)
         if self.env.in_graph:
@@ -250,7 +247,6 @@ class Group:
 
     @contextlib.contextmanager
     def _counted(self, what: str) -> Iterator[None]:
-        """Add the time of what is done here to `seconds`."""
         began = time.perf_counter()
         yield
         self.seconds[what] += time.perf_counter() - began

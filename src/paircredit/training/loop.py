@@ -121,7 +121,6 @@ def learn(
 
 
 def improves_weights(method: Any, plan: Plan) -> bool:
-    """Whether the outer loop runs."""
     return plan.learn_weights and method.learns_weights
 
 
@@ -228,7 +227,6 @@ def _start(methods: PyTree, envs: PyTree, plan: Plan, keys: Array, weights: PyTr
 
 
 def chunk(methods: PyTree, envs: PyTree, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:
-    """What `run_chunk` compiles."""
     iteration = online_iteration if plan.protocol == "online" else reset_iteration
 
     def member(method: Method, env: Environment, own: LoopState) -> tuple[LoopState, Summary]:

@@ -41,7 +41,6 @@ class Actors(eqx.Module):
 
     @property
     def start_again(self) -> bool:
-        """Whether another episode follows an end."""
         return self.return_so_far is not None
 
 
@@ -196,7 +195,6 @@ def follow(
 
 
 def recorded(before: Actors, actions: Int[Array, "*members B"], outcome: Outcome) -> Recorded:
-    """A step of these actors."""
     return Recorded(before.observation, before.legal, before.over, actions, outcome)
 
 

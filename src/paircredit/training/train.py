@@ -198,7 +198,6 @@ def _refuse_lost_learners(learner: PyTree, done: int, seeds: Sequence[int]) -> N
 
 @jax.jit
 def _all_finite(leaves: list[jax.Array]) -> jax.Array:
-    """For every member."""
     return jnp.stack([jnp.isfinite(leaf).reshape(leaf.shape[0], -1).all(axis=1) for leaf in leaves]).all(axis=0)
 
 

@@ -56,7 +56,6 @@ class LayerNorm(eqx.Module):
 
     @classmethod
     def start(cls, width: int) -> LayerNorm:
-        """A layer that neither scales nor shifts yet."""
         return cls(jnp.ones((width,), dtype=float), jnp.zeros((width,), dtype=float))
 
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N D"]:

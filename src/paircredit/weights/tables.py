@@ -106,7 +106,6 @@ class FixedPairs(eqx.Module):
     pairs: Float[Array, "T T"]
 
     def __call__(self, inputs: PyTree) -> Float[Array, "T T"]:
-        del inputs
         return self.pairs
 
     def matrix(self) -> Float[Array, "T T"]:
@@ -114,7 +113,6 @@ class FixedPairs(eqx.Module):
 
 
 def check_table_size(num_states: int) -> None:
-    """Refuse a pair table that would not fit into memory."""
     if num_states**2 > LARGEST_TABLE:
         raise PaircreditError(
             f"A table of pair weights over {num_states} states has {num_states**2:,} entries; "

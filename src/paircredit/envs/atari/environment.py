@@ -94,7 +94,6 @@ class Atari(Hosted):
 
     @property
     def in_graph(self) -> bool:
-        """Rollouts are compiled programs."""
         rollouts = self.config.rollouts
         return rollouts == "in-graph" or (rollouts == "auto" and jax.default_backend() == "cpu")
 
@@ -122,7 +121,6 @@ class Atari(Hosted):
         return AtariProcess(dataclasses.asdict(self.config), seeds, turns)
 
     def raw(self) -> Raw:
-        """The shapes of what one emulator says."""
         frame = jax.ShapeDtypeStruct((1, self.config.size, self.config.size), jnp.uint8)
         return Raw(frame=frame, news=jax.ShapeDtypeStruct((4,), jnp.int32))
 

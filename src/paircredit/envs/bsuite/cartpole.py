@@ -62,17 +62,14 @@ class Cartpole(eqx.Module):
         return EnvSpec("bsuite/cartpole", 3, Vector(6), self.horizon, watched=("regret",))
 
     def reset(self, key: Key[Array, ""]) -> tuple[CartpoleState, TimeStep]:
-        """Draw where the cart and the pole are and how fast they move."""
         return self.start(jax.random.uniform(key, (4,), dtype=float, minval=-START, maxval=START))
 
     def start(self, chance: Float[Array, " 4"]) -> tuple[CartpoleState, TimeStep]:
-        """An episode that begins with this position, speed, angle and angular speed."""
         state = CartpoleState(jnp.zeros((), dtype=jnp.int32), *chance)
         return state, self._time_step(state, jnp.zeros_like(state.angle), lost=jnp.zeros((), dtype=bool))
 
     def step(self, key: Key[Array, ""], state: CartpoleState, action: Int[Array, ""]) -> tuple[CartpoleState, TimeStep]:
         """One Euler step: positions move with the speeds they had before it."""
-        del key
         sine, cosine, turning = jnp.sin(state.angle), jnp.cos(state.angle), state.angular_speed
         total, moment = CART_MASS + POLE_MASS, POLE_MASS * HALF_LENGTH
         push = (action.astype(sine.dtype) - 1) * FORCE

@@ -23,9 +23,7 @@ from paircredit.settings import check_all, setting
 from paircredit.types import TimeStep, Trajectory
 
 ROWS, COLUMNS = 10, 5
-"""The board."""
 STEPS = ROWS - 1
-"""The length of every episode."""
 LARGEST_SCALE = 1e38
 """Larger rewards become infinite in single precision."""
 
@@ -70,8 +68,6 @@ class Catch(eqx.Module):
         return state, self._time_step(state, jnp.zeros_like(self.reward_scale))
 
     def step(self, key: Key[Array, ""], state: CatchState, action: Int[Array, ""]) -> tuple[CatchState, TimeStep]:
-        """Move the paddle, drop the ball."""
-        del key
         paddle = jnp.clip(state.paddle + action.astype(jnp.int32) - 1, 0, COLUMNS - 1)
         following = CatchState(state.time + 1, paddle, state.chance)
         outcome = jnp.where(paddle == state.chance.ball, self.reward_scale, -self.reward_scale)

@@ -46,11 +46,9 @@ class DiscountingChain(eqx.Module):
         return EnvSpec("bsuite/discounting_chain", len(PAYDAYS), Vector(2), STEPS, watched=("regret",))
 
     def reset(self, key: Key[Array, ""]) -> tuple[DiscountingChainState, TimeStep]:
-        del key
         return self.start()
 
     def start(self) -> tuple[DiscountingChainState, TimeStep]:
-        """No time has passed, no chain was chosen."""
         state = DiscountingChainState(jnp.zeros((), dtype=jnp.int32), jnp.full((), -1, dtype=jnp.int32))
         return state, self._time_step(state, jnp.zeros((), dtype=float))
 
@@ -58,7 +56,6 @@ class DiscountingChain(eqx.Module):
         self, key: Key[Array, ""], state: DiscountingChainState, action: Int[Array, ""]
     ) -> tuple[DiscountingChainState, TimeStep]:
         """The first action chooses the chain, which pays when its day has come."""
-        del key
         time, chain = state.time + 1, jnp.where(state.time == 0, action.astype(jnp.int32), state.chain)
         # Comparisons, not a look-up in a table: they fuse with everything around them.
         payday = functools.reduce(operator.or_, [(chain == k) & (time == day) for k, day in enumerate(PAYDAYS)])

@@ -21,9 +21,8 @@ COPIES_PER_SCALE = 4
 SIZES = (*range(1, 11), 12, 14, 17, 20, 25, *range(30, 101, 10))
 """Lengths of umbrella_length and numbers of distractors of umbrella_distract."""
 
-_FIRST_DECADE = tuple(range(1, 10))
 _LATER_DECADES = (10, 12, 14, 17, 20, 25, 30, 40, 50, 60, 70, 80, 90)
-"""Logged episodes of every later decade, times a power of ten."""
+"""Logged episodes of every decade after the first, times a power of ten."""
 
 
 class Domain(NamedTuple):
@@ -100,4 +99,4 @@ def bsuite_config(bsuite_id: str) -> BsuiteConfig:
 def logged_episodes(total: int) -> list[int]:
     """The episodes among the first `total` that bsuite logs, about as many in every decade, counted from 1."""
     later = (10**power * step for power in itertools.count() for step in _LATER_DECADES)
-    return list(itertools.takewhile(lambda number: number <= total, itertools.chain(_FIRST_DECADE, later)))
+    return list(itertools.takewhile(lambda number: number <= total, itertools.chain(range(1, 10), later)))

@@ -69,7 +69,6 @@ class UmbrellaChain(eqx.Module):
         return EnvSpec("bsuite/umbrella", 2, seen, self.horizon, watched=("regret",))
 
     def reset(self, key: Key[Array, ""]) -> tuple[UmbrellaState, TimeStep]:
-        """Draw the whole day."""
         words = words_per_step(self.width)
         # Drawn as one row, which a processor with vector instructions does twice as fast as short rows.
         bits = jax.random.bits(key, ((self.horizon + 1) * words,), dtype=jnp.uint32).reshape(-1, words)
@@ -91,7 +90,6 @@ class UmbrellaChain(eqx.Module):
 
     def step(self, key: Key[Array, ""], state: UmbrellaState, action: Int[Array, ""]) -> tuple[UmbrellaState, TimeStep]:
         """Only the first action counts, only the last reward means anything."""
-        del key
         has = jnp.where(state.time == 0, action == 1, state.has)
         following = UmbrellaState(state.time + 1, has, state.chance)
         words = state.chance.bits[following.time]

@@ -29,10 +29,8 @@ BLOCK = 32
 """Lags, rows or columns that a program holds. This and all sizes below must be powers of two."""
 CHANNELS = 32
 """Channels in which it holds them."""
-WARPS = 2
-"""Warps per program."""
-STAGES = 2
-"""Stages of its software pipeline."""
+WARPS, STAGES = 2, 2
+"""Of a program: its warps, and the stages of its software pipeline."""
 ROWS = 4
 """Rows per program of the logits kernel."""
 STRIDE = 2

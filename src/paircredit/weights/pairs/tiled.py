@@ -21,7 +21,6 @@ from jaxtyping import Array, Bool, Float, Int
 from paircredit.weights.pairs import NORMALISER_EPSILON, PairParameters, pair_count
 
 TILE = 8
-"""Rows per tile."""
 
 
 def tiled_pair_logits(parameters: PairParameters, valid: Bool[Array, " T"], tile: int = TILE) -> Float[Array, "T T"]:
@@ -68,15 +67,12 @@ class _Pairs:
         return jnp.arange(self.steps)[None, :] - (own.first + jnp.arange(self.tile))[:, None]
 
     def lags_of(self, own: _Tile) -> Float[Array, "R T D"]:
-        """The embeddings of the lags."""
         return self.lags[self.lag(own) + self.zero_lag]
 
     def fused(self, own: _Tile) -> Float[Array, "R T D"]:
-        """The products of row, column and lag."""
         return own.rows[:, None] * self.parameters.columns[None, :] * self.lags_of(own)
 
     def mask(self, own: _Tile) -> Bool[Array, "R T 1"]:
-        """The entries that are pairs."""
         return ((self.lag(own) >= 0) & own.valid[:, None] & self.valid[None, :])[..., None]
 
 
