@@ -144,9 +144,8 @@ def acting_states(depth: int) -> np.ndarray:
 def reachable(depth: int) -> np.ndarray:
     """`reachable[i, j]`: a path of one or more transitions leads from state i to state j.
 
-    A state is an interval of leaves (states of the middle layer). Down the tree an ancestor contains its descendants;
-    on the way out a state contains the middle states that lead to it. From i one reaches every j in a later layer
-    whose interval meets that of i.
+    A state is an interval of leaves (states of the middle layer): those that it leads to, or on the way out those that
+    lead to it. From i one reaches every j in a later layer whose interval meets that of i.
     """
     layer, starts, half = layers(depth), layer_starts(depth), depth // 2
     position = np.arange(num_states(depth)) - starts[layer - 1]

@@ -161,8 +161,8 @@ class _Episodes:
     def forget_unused(self, most: int) -> None:
         """Let go of the oldest episodes that were begun and never stepped, but for this many.
 
-        With segments an episode is begun for every actor and step, and few of them are needed. One that is
-        needed after all, because another device was faster, is begun again: it depends on its seed alone.
+        With segments one is begun for every actor and step. One that is needed after all is begun again: it depends on
+        its seed alone.
         """
         unused = [seed for seed, episode in self.running.items() if episode.time == 0]
         for seed in unused[: max(len(unused) - most, 0)]:

@@ -27,12 +27,11 @@ from paircredit.types import PyTree, TimeStep
 class Turns:
     """Lets a fixed number of pools step at a time; the others follow in the order in which they have asked.
 
-    A pool alone cannot keep the cores busy: at the end of a step they wait for its last emulators, above all for one
-    that begins a game. Pools that all step side by side are done at about the same time, and then all their groups want
-    the device at once.
+    A pool alone cannot keep the cores busy: at the end of a step they wait for its last emulators. Pools that all step
+    side by side are done at about the same time, and then all their groups want the device at once.
 
-    A turn is a byte in a pipe, so that pools may be in processes of their own: these inherit its two `ends`, the
-    numbers of open files. Turns are taken from the first and given back to the second.
+    A turn is a byte in a pipe, so that pools may be in processes of their own, which inherit its two `ends`, the
+    numbers of open files: turns are taken from the first and given back to the second.
     """
 
     def __init__(self, at_a_time: int) -> None:
@@ -121,10 +120,7 @@ class HostedEnvironment(Environment, Protocol):
 
 
 class Hosted(eqx.Module):
-    """What environments on the host share: they have the functions of all others, but only for their shapes.
-
-    Programs that look at shapes alone then need to know nothing; whoever really calls them gets a sentence.
-    """
+    """Environments on the host have the functions of all others, for their shapes alone; who calls them is refused."""
 
     def reset(self: HostedEnvironment, key: Array) -> tuple[PyTree, TimeStep]:
         return self.read(None, _nobody_there(self, jnp.zeros((), dtype=jnp.int32)))

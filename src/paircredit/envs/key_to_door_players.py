@@ -45,11 +45,10 @@ def random_player(env: KeyToDoor, state: KeyToDoorState, key: Key[Array, ""]) ->
 
 
 def optimal_player(env: KeyToDoor, state: KeyToDoorState, key: Key[Array, ""]) -> Int32[Array, ""]:
-    """Walk straight to the key, to all apples in the order of a sweep of their room, and to the door.
+    """Walk straight to the key, to all apples in the order of a sweep to and fro along the rows, and to the door.
 
     Where nobody slips and no phase was shortened below 8, 56 and 2 steps, nothing is ever missed, so no player does
-    better. The sweep goes to and fro along the rows; from one apple to the next it is never longer than the way along
-    the sweep, hence `LONGEST_SWEEP`. After a slip the player simply goes on from where it finds itself.
+    better: from one apple to the next it is never longer than along the sweep (`LONGEST_SWEEP`).
     """
     phase, row, column = env.phase(state.time), state.agent[0], state.agent[1]
     apple = jnp.min(jnp.where(state.apples, jnp.asarray(_SWEEP), _SWEEP.size))
@@ -118,9 +117,8 @@ def random_expected_return(env: KeyToDoor) -> float:
 def random_apples(env: KeyToDoor) -> float:
     """The expected number of apples that uniformly random actions eat.
 
-    A random walk ignores apples, and an apple lies in any cell but the first with the same probability. So this is the
-    expected number of apples, times the probability that a walk from one cell passes another, averaged over all pairs
-    of cells.
+    A random walk ignores apples, and they lie in all cells but its first with the same probability. So this is their
+    expected number, times the probability that a walk from one cell passes another, averaged over all pairs of cells.
     """
     floor = room_floor(env, APPLE_PHASE)
     cells = np.argwhere(floor).tolist()

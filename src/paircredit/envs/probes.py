@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from paircredit.envs.protocol import Discrete, EnvSpec
-from paircredit.errors import unknown_name
+from paircredit.errors import refuse_unknown
 from paircredit.types import TimeStep
 
 ProbeKind = Literal["value", "observation", "delay", "action", "context", "truncation"]
@@ -76,8 +76,7 @@ class ProbeConfig:
 
     def build(self) -> Probe:
         """The environment, observations numbered 0 to 3 (3: the end)."""
-        if self.kind not in _TABLES:
-            raise unknown_name("probe", str(self.kind), _TABLES)
+        refuse_unknown("probe", self.kind, _TABLES)
         rewards, observations = _TABLES[self.kind]
         table = jnp.asarray(rewards, dtype=float)
         steps, contexts, actions = (jnp.asarray(size) for size in table.shape)

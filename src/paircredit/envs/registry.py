@@ -16,7 +16,7 @@ from paircredit.envs.minatar import GAMES, MinAtarConfig
 from paircredit.envs.probes import ProbeConfig, ProbeKind
 from paircredit.envs.protocol import EnvConfig, Environment
 from paircredit.envs.umbrella import UmbrellaConfig
-from paircredit.errors import PaircreditError, unknown_name
+from paircredit.errors import PaircreditError, refuse_unknown, unknown_name
 from paircredit.settings import check_kind
 
 _CONFIGS: dict[str, tuple[Callable[..., Any], str]] = {
@@ -59,8 +59,7 @@ def environment_config(name: str, **settings: object) -> EnvConfig:
     config: EnvConfig = _CONFIGS[name][0]()
     known = {field.name: field for field in dataclasses.fields(config)}  # type: ignore[arg-type]
     for setting, value in settings.items():
-        if setting not in known:
-            raise unknown_name(f"setting of {name}", setting, known)
+        refuse_unknown(f"setting of {name}", setting, known)
         check_kind(known[setting], value, f"{name}.{setting}")
     return dataclasses.replace(config, **settings)  # type: ignore[type-var]
 

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from paircredit.errors import unknown_name
+from paircredit.errors import refuse_unknown, unknown_name
 from paircredit.estimators.shapes import expect_shape, trajectory_length, valid_steps
 
 Compensation = Literal["last", "spread", "none"]
@@ -117,8 +117,7 @@ def redistribute_stream(
     """
     length = trajectory_length("rewards", rewards)
     expect_shape("predictions", predictions, (length,))
-    if compensation not in STREAM_COMPENSATIONS:
-        raise unknown_name("compensation in a stream", compensation, STREAM_COMPENSATIONS)
+    refuse_unknown("compensation in a stream", compensation, STREAM_COMPENSATIONS)
     before = jnp.concatenate([standing[None], predictions[:-1]])
     differences = jnp.where(valid, predictions - jnp.where(marks.starts, 0.0, before), 0.0)
     errors = jnp.where(valid, rewards, 0.0) - differences

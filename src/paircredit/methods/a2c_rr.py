@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import Environment
-from paircredit.errors import PaircreditError, unknown_name
+from paircredit.errors import PaircreditError, refuse_unknown
 from paircredit.estimators.redistribution import STREAM_COMPENSATIONS, Compensation, mix_advantages, redistribute
 from paircredit.methods.agent import ActorCritic, Learner
 from paircredit.methods.loops import Trained, over_steps
@@ -80,8 +80,7 @@ class A2CRR(eqx.Module):
     def start(self, agent: ActorCritic, key: Key[Array, ""], env: Environment) -> Redistribution:
         """A fresh value function and predictor, nothing stored."""
         self.prediction.check(agent.episodes)
-        if self.mixing not in ("fixed", "quality"):
-            raise unknown_name("mixing", self.mixing, ("fixed", "quality"))
+        refuse_unknown("mixing", self.mixing, ("fixed", "quality"))
         in_segments = not env.spec.whole_episodes
         if in_segments and self.compensation not in STREAM_COMPENSATIONS:
             raise PaircreditError(

@@ -231,10 +231,7 @@ def _parameters(trained: Trained | None) -> PyTree:
 
 
 def meta_learn(method: MetaMethod, learner: Any, kept: Any, next_trajectory: Trajectory) -> Any:
-    """η → η' by the one-step rule, once the batch that follows an inner update is there.
-
-    `learner` and `kept` are what `method.learn` returned for the inner update.
-    """
+    """η → η' by the one-step rule, given what `learn` returned for an inner update and the batch that follows it."""
     step = explicit_one_step(
         method.problem(),
         learner.weights.parameters,

@@ -214,8 +214,7 @@ class InnerLoop(eqx.Module):
     def improve_value(self, value: Trained, trajectory: Trajectory, targets: Float[Array, "B T"]) -> Trained:
         """One step of the squared error between values and targets (constants).
 
-        The values of all T+1 observations are computed, though the last is not needed: they are then the same
-        computation as the values an advantage was made of, and a compiler does it once.
+        The values of all T+1 observations are computed, as for an advantage, so that a compiler does it once for both.
         """
         targets = jax.lax.stop_gradient(targets)
 

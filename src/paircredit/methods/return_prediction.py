@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import Environment
-from paircredit.errors import PaircreditError, unknown_name
+from paircredit.errors import PaircreditError, refuse_unknown
 from paircredit.estimators.redistribution import prediction_quality
 from paircredit.metagradient.optimisers import Optimiser, adam, apply_updates
 from paircredit.methods.loops import Trained, mean_over_valid
@@ -113,8 +113,7 @@ class ReturnPrediction(eqx.Module):
                 f"A replay buffer of {self.capacity} episodes (prediction.capacity) cannot hold the {episodes} of one "
                 "update (inner.episodes); make it at least as large."
             )
-        if self.scaling not in get_args(Scaling):
-            raise unknown_name("scaling of returns", self.scaling, get_args(Scaling))
+        refuse_unknown("scaling of returns", self.scaling, get_args(Scaling))
 
     @property
     def optimiser(self) -> Optimiser:

@@ -49,10 +49,6 @@ class Credit(eqx.Module):
     weighted_return: Float[Array, "*batch T"] | Any = None
     regular_return: Float[Array, "*batch T"] | Any = None
 
-    def predicting(self, weighted: Array, regular: Array) -> Credit:
-        """The same credit, with other returns for the value functions to predict."""
-        return dataclasses.replace(self, weighted_return=weighted, regular_return=regular)
-
 
 class Experience(eqx.Module):
     """A trajectory and what the learner made of it before the update.

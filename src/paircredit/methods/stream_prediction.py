@@ -105,8 +105,8 @@ def redistribute_segment(
 ) -> tuple[Float[Array, "B T"], ReaderState]:
     """The redistributed rewards of the next segment of every actor, and where the predictor then is.
 
-    It goes on from the memories it has. Where it has learned since, these are what it used to make of the sequence; the
-    prediction that the first step is compared with is made anew of the memory, so that learning is no reward.
+    It goes on from the memories it has, made of the sequence before it last learned; the prediction that the first step
+    is compared with is made anew of the memory, so that learning is no reward.
     """
     observations = jax.tree.map(lambda x: x[:, :-1], segment.observations)
     reading = jax.vmap(predictor.read)(
@@ -144,10 +144,8 @@ def train_if_due(
     """Up to `prediction.epochs` epochs, until the predictions of the last sequences learned from can be trusted at all.
 
     A loop that does not begin is all it costs while nothing is due, also with a member axis, where a branch would be
-    computed always; the buffer is read by the loop and not carried through it.
-
-    Returns the predictor, its optimiser, and the quality: of the last sequences, as they were predicted before they
-    were learned from.
+    computed always. Returns the predictor, its optimiser, and the quality of the last predictions made before learning
+    from them.
     """
     size, most = prediction.batch_size, prediction.epochs * max(1, prediction.capacity // prediction.batch_size)
     evaluated = min(RECENT, most * size)

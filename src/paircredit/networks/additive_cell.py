@@ -19,7 +19,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plgpu
 from jaxtyping import Array, Bool, Float, Key
 
-from paircredit.errors import unknown_name
+from paircredit.errors import refuse_unknown
 from paircredit.networks.layers import Dense
 
 CellStart = Literal["closed", "xavier"]
@@ -48,8 +48,7 @@ class AdditiveCell(eqx.Module):
         `closed`: weights of deviation 0.1 and gates that let one part in 20 in (RUDDER's demonstration). `xavier`:
         weights of Xavier's deviation and gates half open (RUDDER's tutorial).
         """
-        if start not in get_args(CellStart):
-            raise unknown_name("start of the cell", start, get_args(CellStart))
+        refuse_unknown("start of the cell", start, get_args(CellStart))
         keys = jax.random.split(key, 4)
 
         def layer(weight: Array, bias: Array, rows: int, centre: float) -> Dense:

@@ -221,8 +221,8 @@ class ReconstructiveMemory(eqx.Module):
     """All parameters of the agent.
 
     The encoder of z sees [features of the observation, previous action and reward, controller and reads of the step
-    before]. Its first layer is one layer whose matrix is kept in these three parts: the sum is the same, the first two
-    are computed outside the loop over time, and no large matrix has an odd number of rows.
+    before]. The matrix of its first layer is kept in these three parts: the first two are computed outside the loop
+    over time, and none has an odd number of rows.
     """
 
     perception: PerceptionModule

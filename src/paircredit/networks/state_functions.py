@@ -1,8 +1,7 @@
 """Functions of a state: policy, value, λ and contribution, each as a table or as a network.
 
 A table serves numbered states: it cannot generalise and therefore cannot confuse. Whatever else an environment shows
-goes through a perception module with one linear layer per output on top. The functions that end in `_for` look at the
-environment and choose.
+goes through a perception module with one linear layer per output on top. Functions named `…_for` choose.
 """
 
 from __future__ import annotations

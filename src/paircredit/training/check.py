@@ -78,8 +78,8 @@ def replayed_policies(problem: MetaProblem, eta: PyTree, policy: PyTree, state: 
 def _refuse_another_policy(method: Any, learned: Trained, replayed: Trained) -> None:
     """Compare policies and the states of their optimisers, stacked over updates, up to rounding.
 
-    An optimiser that divides by the size of its gradient hardly moves a policy otherwise along 2Ψ than along Ψ; what it
-    remembers of the gradients shows the difference.
+    An optimiser that divides by the size of its gradient moves a policy along 2Ψ as along Ψ; its state shows the
+    difference.
     """
     for made, said in zip(jax.tree.leaves(learned), jax.tree.leaves(replayed), strict=True):
         made, said = (np.asarray(x, dtype=np.float64).reshape(len(x), -1) for x in (made, said))

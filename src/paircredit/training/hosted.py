@@ -1,14 +1,12 @@
 """Training where environments live on the host: emulators step on the CPU while the device acts and learns.
 
-Members are trained in groups, each with a pool of environments and a thread of its own. A group does what the compiled
-loop does, with the same functions and in the same order, so nothing changes for a member; but while one group waits for
-its emulators, the device works for another one, and while the device learns for one, the emulators of the others step.
-
-Where there are several devices, groups take turns at them: each computes on one, whichever pool it has.
+Members are trained in groups, each with a pool of environments and a thread of its own; with several devices, groups
+take turns at them. A group does what the compiled loop does, with the same functions and in the same order, so nothing
+changes for a member; but while one group waits for its emulators, the device works for another one.
 
 The parts of an update are compiled programs of their own (`Programs`). A rollout is either a compiled program with the
-pool's steps in it, or a loop of Python over compiled steps: in the first the device waits for the emulators, in the
-second it need not.
+pool's steps in it, in which the device waits for the emulators, or a loop of Python over compiled steps, in which it
+need not.
 """
 
 from __future__ import annotations
@@ -263,8 +261,7 @@ class StoppedError(Exception):
 class Pace:
     """How far groups are: one that is too far ahead waits, so that all come to the end of a chunk at the same time.
 
-    Otherwise a group may be done when another, whose emulators got fewer cores, has a third of the chunk before it, and
-    then too few emulators run to keep all cores busy.
+    Otherwise, when the first is done, too few emulators run to keep all cores busy.
     """
 
     def __init__(self, groups: int, lead: float) -> None:

@@ -1,8 +1,7 @@
 """The loop. One, for every method, with a member axis.
 
 An iteration is a pure function of the state; a chunk is a scan of iterations, mapped over members (seed × setting ×
-variant) and compiled once. What leaves the device are the summaries of a chunk, of fixed shape: nothing grows with
-time.
+variant) and compiled once. What leaves the device are the summaries of a chunk: nothing grows with time.
 
 Two protocols. *Online*, as agents live: learn from the last batch, collect the next, let it evaluate the weights.
 *Reset*, as the paper looks at weights: forget policy and values, make K inner updates, and follow the gradient of all
@@ -169,10 +168,8 @@ def inner_updates(
     """Some inner updates in a row, with all that a metagradient through them needs.
 
     Batch i is collected with θ_i, evaluates update i−1 and feeds update i. Of K+1 batches the first only feeds and the
-    last only evaluates; its update is thrown away, which is cheaper than a second copy of the rollout in the program.
-
-    Returns the learner after the last batch; inner and, if they are to `evaluate`, outer data of the K = `count`
-    updates, stacked; mean returns of the batches.
+    last only evaluates; its update is thrown away. Returns the learner after the last batch; inner and, if they are to
+    `evaluate`, outer data of the K = `count` updates, stacked; mean returns of the batches.
     """
 
     def update(before: Any, batch_key: Array) -> tuple[Any, tuple]:

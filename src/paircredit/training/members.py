@@ -1,12 +1,10 @@
 """The member axis: many training runs as one array program, spread over several devices.
 
 Members do not talk to each other, so every device gets an equal share of them and runs the very program that it would
-run for these members alone. To the outside the shares are one array with a member axis, laid over a mesh.
-
-A program partitioned by the compiler (`jit` on arrays that are spread, or `shard_map`) would need no communication
-either, but it is optimised along another path, which changes last digits; and an adaptive optimiser makes 1e-4 of a
-last digit. This way a share's numbers are those of its members alone. With tables they do not depend on the number of
-devices at all; with networks they do in last digits, because products over more members may be summed otherwise.
+run for these members alone. To the outside the shares are one array with a member axis, laid over a mesh. A program
+partitioned by the compiler would be optimised along another path, which changes last digits, and an adaptive optimiser
+makes 1e-4 of a last digit. With tables numbers do not depend on the number of devices at all; with networks they do in
+last digits, because products over more members may be summed otherwise.
 
 Where they are too many for the memory of a device, a sentence says which numbers to lower.
 """

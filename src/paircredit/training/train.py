@@ -15,7 +15,7 @@ import numpy as np
 
 from paircredit.envs.hosted import HostedEnvironment
 from paircredit.envs.protocol import EpisodesOnHost
-from paircredit.errors import PaircreditError, unknown_name
+from paircredit.errors import PaircreditError, refuse_unknown
 from paircredit.methods.registry import method_name
 from paircredit.training.hosted import HostedMembers
 from paircredit.training.loop import LoopState, Plan, Protocol, start_program
@@ -154,8 +154,7 @@ def _refuse_what_cannot_start(
     refuse_segments(methods, envs, plan.protocol)
     if plan.updates < 1 or total_updates < 0:
         raise PaircreditError(f"A chunk of {plan.updates} updates, {total_updates} in all, cannot be trained.")
-    if plan.protocol not in get_args(Protocol):
-        raise unknown_name("protocol", plan.protocol, get_args(Protocol))
+    refuse_unknown("protocol", plan.protocol, get_args(Protocol))
     if not methods:
         raise PaircreditError("There is nobody to train: give at least one method, environment and seed.")
     _refuse_shared_episodes(envs, seeds)

@@ -1,10 +1,8 @@
 """Pair weights that need no network: tables over states or times, and the weights of the classical estimators.
 
-Handcrafted ones are those that a person who knows the environment would write: 1 where a reward depends on the action,
-else 0.
-
 `PairWeights` is what every weight function is, those of networks included, and `PairInputs` what it may look at. Tables
-over states look at the observations of a trajectory, which are numbers of states, and at nothing else.
+over states look at the observations of a trajectory, which are numbers of states, and at nothing else. Handcrafted ones
+are 1 where a reward depends on the action, else 0.
 """
 
 from __future__ import annotations

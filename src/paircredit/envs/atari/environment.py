@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Int, UInt8
 from paircredit.envs.atari.pool import AtariPool, AtariProcess, Raw, count_actions
 from paircredit.envs.hosted import Hosted, Turns
 from paircredit.envs.protocol import EnvSpec, Pixels
-from paircredit.errors import unknown_name
+from paircredit.errors import refuse_unknown
 from paircredit.scheduling import ONLY_WHEN_IDLE
 from paircredit.settings import check_all, setting
 from paircredit.types import PixelObservation, TimeStep
@@ -66,8 +66,7 @@ class AtariConfig:
 
     def build(self) -> Atari:
         """The game; refuses bad settings, and says what to install where something is missing."""
-        if self.rollouts not in get_args(Rollouts):
-            raise unknown_name("kind of rollouts", self.rollouts, get_args(Rollouts))
+        refuse_unknown("kind of rollouts", self.rollouts, get_args(Rollouts))
         check_all(self, "atari")
         return Atari(self, count_actions(self.game, self.all_actions))
 

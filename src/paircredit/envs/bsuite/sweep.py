@@ -10,7 +10,7 @@ from paircredit.envs.bsuite.cartpole import CartpoleConfig
 from paircredit.envs.bsuite.catch import CatchConfig
 from paircredit.envs.bsuite.discounting_chain import DiscountingChainConfig
 from paircredit.envs.bsuite.umbrella import UmbrellaChainConfig
-from paircredit.errors import PaircreditError, unknown_name
+from paircredit.errors import PaircreditError, refuse_unknown
 
 BsuiteConfig = CatchConfig | UmbrellaChainConfig | CartpoleConfig | DiscountingChainConfig
 
@@ -74,8 +74,7 @@ def domain_sweep(domain: str) -> dict[str, BsuiteConfig]:
 
     What they build has equal shapes, so that all of them can be members of one program.
     """
-    if domain not in DOMAINS:
-        raise unknown_name("bsuite domain", domain, DOMAINS)
+    refuse_unknown("bsuite domain", domain, DOMAINS)
     base = DOMAINS[domain].config
     variants = enumerate(DOMAINS[domain].settings)
     return {f"{domain}/{number}": dataclasses.replace(base, **settings) for number, settings in variants}

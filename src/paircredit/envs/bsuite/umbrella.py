@@ -79,9 +79,8 @@ class UmbrellaChain(eqx.Module):
     def start(self, chance: UmbrellaChance) -> tuple[UmbrellaState, TimeStep]:
         """An episode with these draws.
 
-        The rows of the state's bits are made to look like observations, once for all: the bit of the need comes first,
-        bits after the environment's own distractors are cleared. Bits that stand where they are seen are unpacked
-        several times as fast by vector instructions as shifted ones.
+        The rows of the state's bits are made to look like observations, once for all, which is several times as fast as
+        shifting them later: the bit of the need comes first, bits after the environment's own distractors are cleared.
         """
         need = self._in_first_word(chance.needed.astype(jnp.uint32))
         rows = UmbrellaChance(chance.needed, chance.held, (chance.bits & self._own_bits()) | need)

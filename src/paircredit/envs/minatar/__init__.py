@@ -13,7 +13,7 @@ from paircredit.envs.minatar.game import NO_BOUND, Game, MinAtar
 from paircredit.envs.minatar.seaquest import Seaquest
 from paircredit.envs.minatar.space_invaders import SpaceInvaders
 from paircredit.envs.protocol import InSegments
-from paircredit.errors import unknown_name
+from paircredit.errors import refuse_unknown
 from paircredit.settings import check_all, setting
 
 GameName = Literal["asterix", "breakout", "freeway", "seaquest", "space_invaders"]
@@ -42,8 +42,7 @@ class MinAtarConfig:
     """Steps of a segment (paper, Atari: rollouts of 20 steps)."""
 
     def build(self) -> InSegments:
-        if self.game not in get_args(GameName):
-            raise unknown_name("MinAtar game", self.game, get_args(GameName))
+        refuse_unknown("MinAtar game", self.game, get_args(GameName))
         check_all(self, "minatar")
         rules, _ = GAMES[self.game]
         return InSegments(MinAtar(self.sticky_action_probability, rules(self.difficulty_ramping)), self.steps)

@@ -59,9 +59,9 @@ def dense_pair_logits(
 ) -> Float[Array, "T T"]:
     """The logits z of all pairs, holding [T, T, D] arrays, with derivatives by JAX.
 
-    A segment may hold several episodes: pairs, and their normalisation, then stay within an episode, as if each had
-    been given by itself: `episode` has a number per step, the same for steps of one episode. Segments are short (20
-    steps on Atari), so that every pair's vector fits into memory.
+    A segment may hold several episodes: with a number per step in `episode`, pairs, and their normalisation, stay
+    within an episode, as if each had been given by itself. Segments are short, so that every pair's vector fits into
+    memory.
     """
     p = parameters
     steps = jnp.arange(valid.shape[0])
