@@ -1,9 +1,8 @@
 """Environments that live on the host: emulators in threads of their own, stepped many at a time.
 
-Such an environment is no pure function. It opens *pools*: copies that are all stepped together and start again
-by themselves, in the step that follows an end. Training then drives pools and compiled programs side by side
-(`training/hosted.py`); to methods a rollout looks as all others do. Pools take turns at the cores, so that their groups
-do not all wait for the device at the same time.
+Such an environment is no pure function. It opens *pools*: copies that are all stepped together and start again by
+themselves, in the step that follows an end. Training then drives pools and compiled programs side by side
+(`training/hosted.py`); to methods a rollout looks as all others do.
 """
 
 from __future__ import annotations

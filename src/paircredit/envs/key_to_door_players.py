@@ -1,8 +1,7 @@
 """Key-to-Door: players that need no learning, and the exact returns that they achieve.
 
-A player sees the state itself, not its picture. `play` lets one play whole episodes. What follows from the rules alone
-is computed by dynamic programming over the cells of one room, on the host: how often a random walk finds the key, the
-door, or an apple, and what can be reached at all.
+A player sees the state itself, not its picture. What follows from the rules alone is computed by dynamic programming
+over the cells of one room, on the host: how often a walk finds the key, the door, or an apple.
 """
 
 from __future__ import annotations

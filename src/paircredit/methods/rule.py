@@ -1,8 +1,7 @@
 """What a method is, and what a credit rule adds to the one actor-critic.
 
 A method is a frozen dataclass of hyperparameters with pure functions. Floats among the hyperparameters are traced, so
-that a sweep compiles once and members with different settings train in one program; what shapes the program (a number
-of episodes, a choice of optimiser) is static.
+that members with different settings train in one program; what shapes the program is static.
 
 A rule is its credit, and what learns beside policy and values. It speaks of one trajectory, as the paper does; the
 agent maps it over the batch. Everything in `Experience` is a constant: η enters the credit through `weights` and

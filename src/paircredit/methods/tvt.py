@@ -176,15 +176,11 @@ def clip_gradient(x: Float[Array, "*shape"], limit: float) -> Float[Array, "*sha
     return x
 
 
-def _clip_forward(x: Array, limit: float | Array) -> tuple[Array, float | Array]:
-    return x, limit
-
-
 def _clip_backward(limit: float | Array, gradient: Array) -> tuple[Array, Array]:
     return jnp.clip(gradient, -limit, limit), jnp.zeros_like(limit)
 
 
-clip_gradient.defvjp(_clip_forward, _clip_backward)
+clip_gradient.defvjp(lambda x, limit: (x, limit), _clip_backward)
 
 
 def sum_of_episode(x: Float[Array, "B T"], valid: Bool[Array, "B T"]) -> Float[Array, ""]:

@@ -1,8 +1,7 @@
 """Perception modules: from what an environment shows to a vector of features.
 
 `perception_of` chooses one: the paper's for small pictures, that of Mnih et al. (2015) for large ones, two dense layers
-for vectors, and an embedding for numbered states, where a method needs more than a table. `prepare` computes what
-stays the same from step to step before a loop over steps.
+for vectors, and an embedding for numbered states, where a method needs more than a table.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 """The reconstructive memory agent: an LSTM controller with an external memory, and decoders that keep its code honest.
 
 *One step.* The code z of what is seen, the controller, a read of the memory as it was before this step, the write of z,
-then policy and value. What does not depend on the step before (perception, policy, value, decoders) is apart from what
-does (`recall`), so that learning computes it for a whole episode at once.
+then policy and value. Only `recall` depends on the step before; learning computes all else for an episode at once.
 
-*The memory.* A row is written per step, and heads read by similarity. Row q holds what was written at step q; rows not
-yet written are zeros that take part in every read, with similarity 0. A head reads the k most similar rows, so no more
-than k unwritten rows can matter: in an episode of T steps a memory of T + k rows reads exactly as one of a thousand
-does, and no more are kept.
+*The memory.* A row is written per step, and heads read by similarity. Rows not yet written are zeros that take part in
+every read, with similarity 0. A head reads the k most similar rows, so no more than k unwritten rows can matter: in an
+episode of T steps a memory of T + k rows reads exactly as one of a thousand does, and no more are kept.
 
 *The decoders* go from a code back to the observation it was made of: what an agent reconstructs, its code must keep.
 """

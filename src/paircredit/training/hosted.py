@@ -128,6 +128,7 @@ class HostedMembers:
         return results[0] if len(results) == 1 else self._joined(jax.device_put(results, self.groups[0].device))
 
 
+@dataclasses.dataclass(eq=False)
 class Group:
     """Some members and their pool; used by one thread at a time.
 
@@ -138,20 +139,15 @@ class Group:
     (`learning`).
     """
 
-    def __init__(
-        self,
-        env: HostedEnvironment,
-        programs: Programs,
-        forward: Callable[[int], None],
-        turns: Turns,
-        members: int,
-        device: jax.Device,
-    ) -> None:
-        self.env, self.programs, self.forward, self.turns = env, programs, forward, turns
-        self.members, self.device = members, device
-        self.pool: Pool | None = None
-        self.seconds: defaultdict[str, float] = defaultdict(float)
-        self._in_flight: PyTree = ()
+    env: HostedEnvironment
+    programs: Programs
+    forward: Callable[[int], None]
+    turns: Turns
+    members: int
+    device: jax.Device
+    pool: Pool | None = None
+    seconds: defaultdict[str, float] = dataclasses.field(default_factory=lambda: defaultdict(float))
+    _in_flight: PyTree = ()
 
     def start(self, methods: PyTree, keys: Key[Array, " m"], weights: PyTree) -> LoopState:
         learner, actor_keys, noise, keys = self.programs.start(methods, keys, weights)
@@ -319,7 +315,7 @@ class Programs:
         self.start, self.begin, self.learn = _compiled(self._start), _compiled(self._begin), _compiled(self._learn, 1)
         self.act, self.follow, self.segment = _compiled(self._act), _compiled(self._follow), _compiled(self._segment)
         self.follow_and_act = _compiled(self._follow_and_act)
-        self.meta = _compiled(self._meta, 1) if loop.improves_weights(method, plan) else None
+        self.meta = _compiled(jax.vmap(meta_learn), 1) if loop.improves_weights(method, plan) else None
         self._rollout: Any = None
         self._structure: Any = None
         self._lock = threading.Lock()
@@ -410,9 +406,6 @@ class Programs:
         (_, actors), steps = jax.lax.scan(step, (handle, actors), jnp.stack(noise))
         stacked = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), steps)
         return jax.vmap(trajectory_of)(stacked, actors), actors
-
-    def _meta(self, methods: PyTree, learner: PyTree, kept: PyTree, trajectory: Trajectory) -> PyTree:
-        return jax.vmap(meta_learn)(methods, learner, kept, trajectory)
 
 
 def _by_time(noise: Array) -> tuple[Array, ...]:

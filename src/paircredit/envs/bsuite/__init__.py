@@ -1,13 +1,11 @@
 """The seven credit-assignment domains of bsuite (Osband et al. 2020), step for step those of the original package.
 
 What differs between the variants of a domain is data, so that all of them train in one program. All chance of an
-episode is drawn at its beginning: `start` takes the draws explicitly, `reset` draws them from a key and calls it, and
-`step` needs no random numbers. That is also how the tests replay the draws of the original.
+episode is drawn at its beginning: `start` takes the draws, `reset` makes them from a key, `step` needs none.
 
-The regret of an episode is counted as bsuite does; the sum over all episodes is the total regret. The original counts
-that of catch and the umbrella inside the environment, where neither noise, nor scale, nor the random rewards of the day
-are known. Here the final observation tells how an episode really ended. That of cartpole and the chain it counts from
-the return: the best return, times the number of episodes, less the rewards.
+Of the regret of an episode, as bsuite counts it, the sum over all episodes is the total regret. That of catch and the
+umbrella the original counts inside the environment, where neither noise, nor scale, nor the random rewards of the day
+are known; here the final observation tells. That of cartpole and the chain is the best return less the rewards.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """bsuite's umbrella chain: take the umbrella or not, then wait a long and noisy day to learn whether it was right.
 
 An agent sees whether it needs an umbrella, whether it has one, the share of the day that is left, and distractors:
-random bits, drawn anew at every step. The first action decides whether it has an umbrella from then on; all others do
-nothing. Every step but the last pays +1 or −1 at random. The last one pays +1 if the agent has an umbrella and needs
-one, or neither, and −1 otherwise.
+random bits, drawn anew at every step. The first action decides whether it has an umbrella from then on. Every step but
+the last pays +1 or −1 at random. The last one pays +1 if it has an umbrella and needs one, or neither, else −1.
 
 The length of the day and the number of distractors are data. `horizon` and `width` are the largest of them that share
 a program: shorter days end earlier, and bits after an environment's own distractors are 0.

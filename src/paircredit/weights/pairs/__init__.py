@@ -8,11 +8,10 @@ Per episode, for all pairs t ≤ k of valid steps, with rows, columns and lags a
 
 `lags[l]` belongs to the pair (t, k = t + l), whose time difference is l + 1. Entries of z that are no valid pair are 0.
 
-`dense_pair_logits` leaves the derivative to JAX. A compiler for CPUs computes a sum over pairs one channel at a time,
-and what is summed again for each sum: the derivative is then a dozen such sums and takes ten times as long as the
-logits. `whole_pair_logits`, for short episodes, has it written by hand: pairs lie in one row, t ≤ k only, all that goes
-from steps to pairs and back is a product with a constant matrix of zeros and ones, and two sums over the pairs give the
-derivatives of scale, shift, out and normalisation.
+`dense_pair_logits` leaves the derivative to JAX, which on a CPU takes ten times as long as the logits: sums over pairs
+are computed one channel at a time, their terms again for each. `whole_pair_logits`, for short episodes, has it written
+by hand: pairs lie in one row, t ≤ k only, and all that goes from steps to pairs and back is a product with a constant
+matrix of zeros and ones.
 """
 
 from __future__ import annotations

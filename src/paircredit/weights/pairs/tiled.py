@@ -2,10 +2,8 @@
 
 The forward pass keeps two numbers per channel. The backward pass computes the pairs again, twice: once for the sums
 that the normalisation's derivative needs, once for the derivatives of rows, columns and lags. The variance takes a pass
-of its own after the mean: in one pass float32 would lose three digits of the gradient.
-
-On a CPU the sums of the backward pass are products of matrices: a compiler for CPUs computes a sum over pairs one
-channel at a time, and its terms again for each channel, which takes several times as long.
+of its own after the mean: in one pass float32 would lose three digits of the gradient. On a CPU the sums of the
+backward pass are products of matrices, which is several times as fast there.
 """
 
 from __future__ import annotations
