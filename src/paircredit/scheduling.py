@@ -52,10 +52,7 @@ def own_threads() -> set[int]:
 
 
 def less_urgently(make: Callable[[], Any], niceness: int) -> Any:
-    """Make something whose threads stand back.
-
-    Threads inherit this from the thread that makes them, on Linux; elsewhere it is the whole program's, and left alone.
-    """
+    """Make something whose threads stand back, on Linux, where they inherit this from the thread that makes them."""
 
     def work() -> Any:
         if sys.platform == "linux" and niceness:

@@ -66,16 +66,11 @@ class About:
 def setting(
     default: Any, meaning: str = "", source: str = "", *, static: bool | None = None, **bounds: int | float
 ) -> Any:
-    """A field of a method, or of a group of its settings.
+    """A field of a method, or of a group of its settings; environments have docstrings in place of meanings.
 
-    Floats are traced: a sweep compiles once, and members may differ in them. What shapes the program is static.
-
-    Args:
-        default: the value that it has where nobody says.
-        meaning: what it decides, as a sentence without its full stop; environments have a docstring instead.
-        source: where the default comes from, and what the paper says elsewhere.
-        static: whether it shapes the program; left out, all but floats, None and modules do.
-        bounds: `at_least`, `at_most`, `above`, `below`.
+    `meaning` is a sentence without its full stop; `source` says where the default comes from, and what the paper says
+    elsewhere. Floats are traced: a sweep compiles once, and members may differ in them. What shapes the program is
+    `static`; left out, all but floats, None and modules are. Bounds are `at_least`, `at_most`, `above` and `below`.
     """
     if static is None:
         static = not (default is None or isinstance(default, float | eqx.Module))

@@ -99,22 +99,19 @@ class HostedEnvironment(Environment, Protocol):
     def groups(self, members: int) -> int:
         """In how many groups of members to train, which do not wait for each other; at most as many as members.
 
-        Their sizes differ by one at most. Programs are compiled once for each size.
+        One program is compiled for each of their sizes, which differ by one at most.
         """
 
     def open(self, seeds: np.ndarray, turns: Turns | None = None) -> Pool:
-        """A pool of as many copies as there are seeds (whole numbers below 2³¹).
-
-        Where there are several, they are given turns: one that takes none steps whenever it is asked.
-        """
+        """A pool of a copy for every seed (whole numbers below 2³¹), which without turns steps whenever it is asked."""
 
     def raw(self) -> PyTree:
         """Shapes and types of what one copy answers."""
 
     def read(self, state: PyTree, raw: PyTree) -> tuple[PyTree, TimeStep]:
-        """One copy's answer as a time step; `state` is whatever is to be kept from one answer to the next.
+        """One copy's answer as a time step, and what is to be kept of it for the next one; a pure function.
 
-        A pure function. The state before the first answer is None, and that answer is the start of an episode.
+        The state before the first answer, which is the start of an episode, is None.
         """
 
 

@@ -191,11 +191,8 @@ class KeyToDoor(eqx.Module):
 
     def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
         """Means of `phase_rewards` over a batch."""
-        return {
-            name: jnp.mean(values)
-            for name, values in phase_rewards(trajectory, self).items()
-            if name != "episode_return"
-        }
+        rewards = phase_rewards(trajectory, self)
+        return {name: jnp.mean(rewards[name]) for name in rewards if name != "episode_return"}
 
     def _key_room(self, draws: Float[Array, " cells"]) -> tuple[Int32[Array, " 2"], Int32[Array, " 2"]]:
         """The first places of the agent and the key, from a random number for every cell."""

@@ -101,8 +101,8 @@ def mean_apples(env: KeyToDoor) -> float:
 def max_expected_return(env: KeyToDoor) -> float:
     """The most that can be expected: all apples, and the door as often as the best walk reaches key and door.
 
-    Exact without slips, from apple phases of 56 steps on (`LONGEST_SWEEP`). Otherwise an upper bound, since then some
-    apples may be out of reach; with the paper's phases and slips it is off by next to nothing.
+    Exact without slips, from apple phases of 56 steps on (`LONGEST_SWEEP`); otherwise an upper bound, since then some
+    apples may be out of reach.
     """
     doors = best_key_rate(env) * best_door_rate(env)
     return float(env.mean) * mean_apples(env) + max(float(env.door_reward), 0.0) * doors
@@ -126,10 +126,7 @@ def random_apples(env: KeyToDoor) -> float:
 
 
 def best_key_rate(env: KeyToDoor, slip: float | None = None) -> float:
-    """The largest probability of finding the key; 1 without slips, if the phase is long enough.
-
-    With another `slip` than the environment's: 1 is that of uniformly random actions.
-    """
+    """The largest probability of finding the key, also with other slips (1: that of uniformly random actions)."""
     floor = room_floor(env, KEY_PHASE)
     rows = np.indices(floor.shape)[0]
     if env.layout == "walled":
@@ -161,8 +158,7 @@ def room_floor(env: KeyToDoor, phase: int) -> np.ndarray:
 def hitting_probability(floor: np.ndarray, goal: tuple[int, int], steps: int, slip: float) -> np.ndarray:
     """The probability of passing a cell within some steps, from every cell, for a walk that slips but wants to.
 
-    Every step goes in a random direction with probability `slip`, else in the best one: `slip` 1 is a random walk,
-    `slip` 0 a straight one. A step off the floor, which has walls all around, stays.
+    Every step goes in a random direction with probability `slip`, else in the best one. Off the floor it stays.
     """
     probability = np.zeros(floor.shape)
     probability[goal] = 1.0

@@ -104,10 +104,7 @@ class Environment(Protocol):
 
 
 class InSegments(eqx.Module):
-    """Any environment in segments of this many steps, for agents that do not wait for the end of an episode.
-
-    Episodes end and begin within a rollout, or go on after it.
-    """
+    """Any environment in segments of this many steps: episodes end and begin within a rollout, or go on after it."""
 
     env: Environment
     steps: int = eqx.field(static=True)

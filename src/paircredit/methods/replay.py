@@ -117,10 +117,7 @@ class SequenceBuffer(eqx.Module):
 
     @classmethod
     def empty(cls, frame: PyTree, actors: int, capacity: int, steps: int) -> SequenceBuffer:
-        """Room for N = `capacity` complete sequences of S = `steps` steps beside those of B <= N actors.
-
-        `frame` has the shape and type of what is kept of an observation.
-        """
+        """Room for N = `capacity` complete sequences of S = `steps` steps beside those of B <= N actors."""
         slots = jnp.arange(actors + capacity, dtype=jnp.int32)
         return cls(
             frames=_room(frame, actors + capacity, steps),

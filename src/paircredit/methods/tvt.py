@@ -151,15 +151,10 @@ class TVT(eqx.Module):
         return Unroll(actions, rewards, thoughts, logits, values)
 
     def bonus(self, unroll: Unroll, trajectory: Trajectory) -> Float[Array, "B T"]:
-        window = recency_window(self.inner.discount)
-
-        def of_episode(weights: Array, strengths: Array, values: Array, valid: Array) -> Array:
-            return transported_values(weights, strengths, values, window, self.threshold, self.alpha, valid)
-
-        read = unroll.thoughts.read
-        return jax.vmap(of_episode)(
-            read.weights[:, :-1], read.strengths[:, :-1], unroll.values[:, :-1], trajectory.valid
-        )
+        window, read = recency_window(self.inner.discount), unroll.thoughts.read
+        weights, strengths, values = (x[:, :-1] for x in (read.weights, read.strengths, unroll.values))
+        transport = jax.vmap(transported_values, in_axes=(0, 0, 0, None, None, None, 0))
+        return transport(weights, strengths, values, window, self.threshold, self.alpha, trajectory.valid)
 
     def _credit(self, unroll: Unroll, trajectory: Trajectory) -> Credit:
         """Of rewards with transported value; no gradient goes in."""

@@ -126,10 +126,7 @@ class StridedConvolution(eqx.Module):
         return self.matrix(self.patches(x))
 
     def patches(self, x: Float[Array, "H W C"]) -> Float[Array, "h w P"]:
-        """All patches of a picture. Pixels that fill no block are left out.
-
-        The picture is cut into blocks once; a patch is a few neighbouring blocks.
-        """
+        """All patches of a picture, each a few neighbouring blocks. Pixels that fill no block are left out."""
         s, across = self.stride, self.size // self.stride
         rows, columns, channels = x.shape[0] // s, x.shape[1] // s, x.shape[2]
         blocks = x[: rows * s, : columns * s].reshape(rows, s, columns, s, channels)

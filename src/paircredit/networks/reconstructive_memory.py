@@ -116,8 +116,7 @@ def inverse_norm(x: Float[Array, "*batch W"]) -> Float[Array, "*batch"]:
 def largest(scores: Float[Array, "H R"], count: int) -> Bool[Array, "H R"]:
     """Marks the `count` largest scores of every row; of equal ones the first.
 
-    Every score is compared with every other, and no index leaves: for a few hundred rows one pass on a GPU, where
-    sorting and gathering would be many.
+    Every score is compared with every other, which on a GPU is one pass for a few hundred rows, where sorting is many.
     """
     rows = scores.shape[-1]
     if count >= rows:
@@ -131,8 +130,8 @@ def largest(scores: Float[Array, "H R"], count: int) -> Bool[Array, "H R"]:
 class PictureDecoder(eqx.Module):
     """dense – (transposed) conv 3×3 – (transposed) conv 3×3: the perception module's convolutions, mirrored.
 
-    A transposed convolution of stride 1 that keeps its size is a convolution. The flags are not reconstructed: the
-    paper does not say, and the original has none.
+    At stride 1 and the same size the transposed is a convolution. The flags are not reconstructed (the paper does not
+    say).
     """
 
     first: Dense

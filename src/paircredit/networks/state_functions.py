@@ -161,8 +161,7 @@ class ContributionHead(eqx.Module):
 class ContributionNetwork(eqx.Module):
     """A perception module with three heads.
 
-    The head of c sees the features as constants: they stand for the memories of an agent, which keep no gradient. The
-    perception module learns from what the other two heads say about the current state.
+    The head of c sees the features as constants: they stand for the memories of an agent, which keep no gradient.
     """
 
     perception: PerceptionModule
@@ -225,8 +224,7 @@ def lambda_for(
 ) -> LambdaTable | LambdaNetwork:
     """A λ(s) that is nearly `start` everywhere: a table, or a network where tables do not fit.
 
-    The logits of a table start uniform in ± `scale`; the last layer of a network is so scaled. At 0 every state starts
-    at `start` exactly.
+    The logits of a table start uniform in ± `scale`; the last layer of a network is so scaled.
     """
     middle = jnp.log(jnp.asarray(start, dtype=float)) - jnp.log1p(-jnp.asarray(start, dtype=float))
     if isinstance(spec.observation, Discrete):

@@ -378,10 +378,7 @@ class Programs:
         return jax.vmap(one)(methods, learner, actors, actions, carry, raw)
 
     def _follow_and_act(self, own: Sequence[Array], *given: Any) -> tuple:
-        """One program instead of two: a step costs on the host as much as it talks to the device.
-
-        Every array that goes there or comes back counts, so the results hold nothing that the host has already.
-        """
+        """One program instead of two; its results hold nothing that the host has already, as every array counts."""
         *before, gumbel = given
         actors, outcome = self._follow(own, *before)
         return actors, outcome, *self._act(own, actors, gumbel)

@@ -118,10 +118,8 @@ def even_chunks(total_updates: int, most: int) -> int:
 
     A total with no such divisor of at least a quarter of `most` gets chunks of `most` and a remainder.
     """
-    for size in range(min(most, total_updates), max(most // 4, 1) - 1, -1):
-        if total_updates % size == 0:
-            return size
-    return min(most, total_updates)
+    largest = min(most, total_updates)
+    return next((size for size in range(largest, max(most // 4, 1) - 1, -1) if total_updates % size == 0), largest)
 
 
 def refuse_segments(methods: Sequence[Any], envs: Sequence[Any], protocol: str) -> None:

@@ -152,8 +152,8 @@ def handcrafted_key_to_door_weights(env: KeyToDoor, discount: float = KEY_TO_DOO
     """Credit for the key from the door, for apples from apples, for the door from the door, by the clock.
 
     An action of the apple or door phase gets what its own phase pays later, discounted by the delay. An action of the
-    key phase gets what the door phase pays, discounted from the first step of that phase: however early the key was
-    fetched, it opens the door as soon as the agent is there.
+    key phase gets what the door phase pays, discounted from the first step of that phase, however early the key was
+    fetched.
     """
     action, paid = np.indices((env.horizon, env.horizon))
     fetching, in_door_phase = action < env.key_steps, paid >= env.door_start
@@ -180,8 +180,7 @@ def exponential_weights(
 def trace_weights(decays: Float[Array, " T"]) -> Float[Array, "T T"]:
     """`weights[t, k]` = Π_{j=t..k−1} decays[j] for k ≥ t (1 on the diagonal) and 0 below.
 
-    `pwtd` with these weights and decays γ_j λ_j is the λ-estimator with a λ per step. The exponential weights are the
-    special case of a constant.
+    `pwtd` with these weights and decays γ_j λ_j is the λ-estimator with a λ per step.
     """
     columns = jnp.eye(decays.shape[0], dtype=decays.dtype)  # row t is e_t + decays[t] · (row t+1)
     return jax.vmap(backward_recurrence, in_axes=(1, None), out_axes=1)(columns, decays)

@@ -29,11 +29,7 @@ START = 0.05
 FULL_TIME = 1000
 """Steps in ten seconds, the unit of the clock that is seen."""
 LONGEST = FULL_TIME + 1
-"""Steps of a perfect episode.
-
-The original sums 0.01 in double precision and stops when the sum is above 10, which rounding makes happen one step
-late. Ours counts steps, so that no rounding enters.
-"""
+"""Steps of a perfect episode: the original sums 0.01 until it is above 10, which rounding makes one step late."""
 BEST_RETURN = 1000.0
 """The return without regret; a perfect episode gets one more and so has a regret of −1."""
 
@@ -41,8 +37,7 @@ BEST_RETURN = 1000.0
 class CartpoleState(eqx.Module):
     """Position and angle with their speeds, and the number of steps made.
 
-    The original wraps the angle into one turn. It is only ever seen through sine and cosine, and angles near 0 keep all
-    their digits, so ours is not wrapped.
+    The original wraps the angle into one turn; ours, seen only through sine and cosine, keeps all its digits.
     """
 
     time: Int32[Array, ""]
