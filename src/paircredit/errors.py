@@ -30,6 +30,12 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> PaircreditErr
     return PaircreditError(f"There is no {kind} called {name!r}.{hint} Known: {', '.join(_folded(known))}.")
 
 
+def refuse_unknown(kind: str, name: object, known: Iterable[str]) -> None:
+    """Refuse a name that is none of the known ones."""
+    if name not in (known := tuple(known)):
+        raise unknown_name(kind, name, known)
+
+
 def _folded(names: Sequence[str]) -> list[str]:
     """Names with one for a whole family (atari/…) where that has more members than anybody reads."""
     families = Counter(name.partition("/")[0] for name in names if "/" in name)

@@ -27,10 +27,10 @@ _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274, "riscv64": 274}
 def share_cores(threads: Sequence[int]) -> None:
     """Threads of a pool share the cores with those of other pools so that none is stopped in the midst of a step.
 
-    Left to itself Linux lets the threads of all pools take turns on a core every few milliseconds. A pool waits for all
-    its emulators, so one that is stopped in a step holds up the others; and pools that advance side by side are done at
-    the same time, and then leave the cores to nobody. If there is a thread for every core, each is kept on its own: no
-    core is idle while two threads wait for another. Where the system is not Linux, nothing is done.
+    Left to itself Linux lets threads take turns on a core every few milliseconds. A pool waits for all its emulators,
+    so one that is stopped in a step holds up the others; and pools that are done at the same time leave the cores to
+    nobody. If there is a thread for every core, each is kept on its own: no core is idle while two threads wait for
+    another.
     """
     if sys.platform != "linux":
         return
@@ -52,10 +52,7 @@ def own_threads() -> set[int]:
 
 
 def less_urgently(make: Callable[[], Any], niceness: int) -> Any:
-    """Make something whose threads stand back.
-
-    Threads inherit this from the thread that makes them, on Linux; elsewhere it is the whole program's, and left alone.
-    """
+    """Make something whose threads stand back, on Linux, where they inherit this from the thread that makes them."""
 
     def work() -> Any:
         if sys.platform == "linux" and niceness:

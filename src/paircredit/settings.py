@@ -43,7 +43,6 @@ class About:
 
     @property
     def help(self) -> str:
-        """Meaning and source as a sentence."""
         return f"{self.meaning} ({self.source})." if self.source else f"{self.meaning}."
 
     @property
@@ -56,7 +55,6 @@ class About:
         return f"be {' and '.join(words)}" if words else ""
 
     def holds(self, value: int | float) -> bool:
-        """Whether a number lies in the range."""
         return not (
             (self.at_least is not None and value < self.at_least)
             or (self.at_most is not None and value > self.at_most)
@@ -68,16 +66,11 @@ class About:
 def setting(
     default: Any, meaning: str = "", source: str = "", *, static: bool | None = None, **bounds: int | float
 ) -> Any:
-    """A field of a method, or of a group of its settings.
+    """A field of a method, or of a group of its settings; environments have docstrings in place of meanings.
 
-    Floats are traced: a sweep compiles once, and members may differ in them. What shapes the program is static.
-
-    Args:
-        default: the value that it has where nobody says.
-        meaning: what it decides, as a sentence without its full stop; environments have a docstring instead.
-        source: where the default comes from, and what the paper says elsewhere.
-        static: whether it shapes the program; left out, all but floats, None and modules do.
-        bounds: `at_least`, `at_most`, `above`, `below`.
+    `meaning` is a sentence without its full stop; `source` says where the default comes from, and what the paper says
+    elsewhere. Floats are traced: a sweep compiles once, and members may differ in them. What shapes the program is
+    `static`; left out, all but floats, None and modules are. Bounds are `at_least`, `at_most`, `above` and `below`.
     """
     if static is None:
         static = not (default is None or isinstance(default, float | eqx.Module))

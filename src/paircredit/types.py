@@ -17,7 +17,6 @@ PyTree = Any
 
 
 def is_key(leaf: Any) -> bool:
-    """Whether a leaf of a tree is a random key, or an array of them."""
     return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 

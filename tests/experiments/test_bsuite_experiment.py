@@ -171,7 +171,7 @@ def test_a_log_is_what_the_original_writes_of_the_same_episodes(bsuite_id, tmp_p
 def play_with_logger(bsuite_id, folder, episodes):
     """What random play was paid, how long it took and what it cost, episode by episode."""
     bsuite = bsuite_module()
-    from paircredit.envs.bsuite.regret import CARTPOLE_BEST, CHAIN_BEST
+    from paircredit.envs.bsuite import cartpole, discounting_chain
 
     env = bsuite.load_and_record_to_csv(bsuite_id, str(folder))
     chance, found, before = np.random.default_rng(0), [], 0.0
@@ -180,7 +180,9 @@ def play_with_logger(bsuite_id, folder, episodes):
         while not now.last():
             now = env.step(int(chance.integers(env.action_spec().num_values)))
             rewards.append(now.reward)
-        best = {"cartpole": CARTPOLE_BEST, "discounting_chain": CHAIN_BEST}.get(bsuite_id.partition("/")[0])
+        best = {"cartpole": cartpole.BEST_RETURN, "discounting_chain": discounting_chain.BEST_RETURN}.get(
+            bsuite_id.partition("/")[0]
+        )
         so_far = env.bsuite_info().get("total_regret", 0.0)
         regret = so_far - before if best is None else best - sum(rewards)
         found.append((regret, sum(rewards), len(rewards)))

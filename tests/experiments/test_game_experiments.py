@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paircredit.envs.atari.games import GAMES
+from paircredit.envs.atari import GAMES
 from paircredit.envs.minatar import GAMES as SMALL_GAMES
 from paircredit.errors import PaircreditError
 from paircredit.experiments import reproduce

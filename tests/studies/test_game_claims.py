@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paircredit.envs.atari.games import GAMES, Reference
+from paircredit.envs.atari import GAMES, Reference
 from paircredit.results.curves import RETURN
 from paircredit.results.intervals import Interval, bootstrap
 from paircredit.runs import Run, find_runs

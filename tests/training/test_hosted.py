@@ -14,7 +14,7 @@ from paircredit.envs import make_environment
 from paircredit.envs.protocol import InSegments
 from paircredit.methods import make_method, replace_dotted
 from paircredit.training import Plan, train
-from paircredit.training.hosted.groups import HostedMembers, group_sizes
+from paircredit.training.hosted import HostedMembers, group_sizes
 from paircredit.training.loop import LoopState
 from paircredit.training.members import member_keys, stack_members
 from paircredit.training.train import states_like

@@ -10,7 +10,7 @@ import pytest
 from paircredit.envs import make_environment
 from paircredit.envs.dag import DagConfig
 from paircredit.methods import InnerLoop, make_method, replace_dotted
-from paircredit.training import Plan, memory, train
+from paircredit.training import Plan, members, train
 from tests.sentences import refused
 
 GIB = 2**30
@@ -19,7 +19,7 @@ DAG = DagConfig(depth=4).build()
 
 @pytest.fixture
 def eight_gib(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_device_bytes", lambda: 8 * GIB)
+    monkeypatch.setattr(members, "_device_bytes", lambda: 8 * GIB)
 
 
 @pytest.mark.parametrize("place", ["run_chunk", "start_members"])
@@ -44,36 +44,36 @@ def test_training_says_what_to_lower(monkeypatch: pytest.MonkeyPatch, place: str
     ],
 )
 def test_whoever_runs_out(error: Exception) -> None:
-    with refused("M = 1,000,000 members", "lower M"), memory.enough_memory(10**6, 1, 1):
+    with refused("M = 1,000,000 members", "lower M"), members.enough_memory(10**6, 1, 1):
         raise error
 
 
 def test_a_real_one() -> None:
     """More than any machine has."""
-    with refused("M = 2 members"), memory.enough_memory(2, 1, 1):
+    with refused("M = 2 members"), members.enough_memory(2, 1, 1):
         jax.numpy.ones((10**13,), dtype=jax.numpy.float32).block_until_ready()
 
 
 def test_other_errors_pass() -> None:
-    with pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL"), memory.enough_memory(2, 1, 1):
+    with pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL"), members.enough_memory(2, 1, 1):
         raise jax.errors.JaxRuntimeError("INTERNAL: something else.")
 
 
 def test_a_device_that_does_not_tell_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_device_bytes", lambda: None)
-    memory.refuse_too_large([replace_dotted(make_method("a2c"), {"inner.episodes": 10**9}, "a2c")], DAG)
+    monkeypatch.setattr(members, "_device_bytes", lambda: None)
+    members.refuse_too_large([replace_dotted(make_method("a2c"), {"inner.episodes": 10**9}, "a2c")], DAG)
 
 
 def test_batches_that_cannot_fit_are_refused_before_anything_is_compiled(eight_gib: Any) -> None:
     method = replace_dotted(make_method("a2c"), {"inner.episodes": 10**9}, "a2c")
     with refused("too much for the memory", "and it has 8.0 GiB", "B (--method.inner.episodes)"):
-        memory.refuse_too_large([method], make_environment("dag"))
-    memory.refuse_too_large([make_method("a2c")] * 100, make_environment("dag"))
+        members.refuse_too_large([method], make_environment("dag"))
+    members.refuse_too_large([make_method("a2c")] * 100, make_environment("dag"))
 
 
 def test_learners_that_cannot_fit_are_refused(eight_gib: Any) -> None:
     """Networks of Key-to-Door have 3.4 million parameters each, and Adam keeps another number of each: 26 MiB."""
     env, method = make_environment("key-to-door"), make_method("a2c", env="key-to-door")
     with refused("M = 1,000 members", "and it has 8.0 GiB", "lower M (fewer seeds"):
-        memory.refuse_too_large([method] * 1000, env)
-    memory.refuse_too_large([method] * 100, env)
+        members.refuse_too_large([method] * 1000, env)
+    members.refuse_too_large([method] * 100, env)

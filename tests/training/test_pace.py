@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from paircredit.training.hosted.groups import Pace, StoppedError
+from paircredit.training.hosted import Pace, StoppedError
 
 
 def in_a_thread(work):

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from paircredit.weights.pairs.at_once import PairParameters
+from paircredit.weights.pairs import PairParameters
 from paircredit.weights.pairs.kernel import kernel_pair_logits
 
 

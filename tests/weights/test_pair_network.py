@@ -15,7 +15,7 @@ from paircredit.networks.state_functions import value_for, values_and_features
 from paircredit.types import PixelObservation
 from paircredit.weights import PairInputs, PairNetwork, SigmoidTable, weights_for
 from paircredit.weights.pair_network import lag_encoding, pair_backend
-from paircredit.weights.pairs.at_once import NORMALISER_EPSILON, dense_pair_logits, whole_pair_logits
+from paircredit.weights.pairs import NORMALISER_EPSILON, dense_pair_logits, whole_pair_logits
 from paircredit.weights.pairs.kernel import kernel_pair_logits
 from paircredit.weights.pairs.tiled import tiled_pair_logits
 from tests.sentences import refused

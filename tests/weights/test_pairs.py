@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from paircredit.weights.pairs import kernel
-from paircredit.weights.pairs.at_once import NORMALISER_EPSILON, PairParameters, dense_pair_logits, whole_pair_logits
+from paircredit.weights.pairs import NORMALISER_EPSILON, PairParameters, dense_pair_logits, kernel, whole_pair_logits
 from paircredit.weights.pairs.kernel import kernel_pair_logits
 from paircredit.weights.pairs.tiled import tiled_pair_logits
 from tests.rungs import nightly_but

@@ -12,7 +12,7 @@ from paircredit.methods import InnerLoop
 from paircredit.networks import NetworkSpec
 from paircredit.types import Trajectory, episode_numbers
 from paircredit.weights import PairInputs, PairNetwork
-from paircredit.weights.pairs.at_once import PairParameters, dense_pair_logits
+from paircredit.weights.pairs import PairParameters, dense_pair_logits
 from paircredit.weights.pairs.tiled import tiled_pair_logits
 
 STEPS, CHANNELS = 9, 3

@@ -68,7 +68,7 @@ def run(words: Sequence[str]) -> int:
     if options.methods == ():
         raise PaircreditError("Name at least one method to time.")
     from paircredit.envs import make_environment
-    from paircredit.envs.hosted import is_hosted
+    from paircredit.envs.hosted import HostedEnvironment
     from tools.bench import BenchSpec, refuse_what_cannot_be_timed
 
     env_settings, method_settings = _settings(options.settings)
@@ -90,7 +90,7 @@ def run(words: Sequence[str]) -> int:
         specs = [spec for spec in specs if _can_be_timed(spec)] or specs
     for spec in specs:  # all of them before the first is timed
         refuse_what_cannot_be_timed(spec)
-    if is_hosted(make_environment(options.env, **env_settings)):
+    if isinstance(make_environment(options.env, **env_settings), HostedEnvironment):
         return _on_the_host(options, specs)
     return _on_the_device(options, specs)
 

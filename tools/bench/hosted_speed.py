@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paircredit.training.hosted.groups import Group, HostedMembers
+from paircredit.training.hosted import Group, HostedMembers
 from paircredit.training.loop import LoopState, Plan
 from paircredit.training.members import member_keys, stack_members
 from tools.bench.cores import cores_between, work_so_far

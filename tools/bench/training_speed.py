@@ -20,8 +20,7 @@ from paircredit.methods.a2c_rr import Redistribution
 from paircredit.methods.agent import meta_learn
 from paircredit.methods.presets import preset_environment
 from paircredit.training.loop import Plan, chunk, start_members
-from paircredit.training.members import member_keys, stack_members
-from paircredit.training.memory import enough_memory, refuse_too_large
+from paircredit.training.members import enough_memory, member_keys, refuse_too_large, stack_members
 from paircredit.training.rollout import collect
 from paircredit.training.train import refuse_segments
 from paircredit.types import Trajectory

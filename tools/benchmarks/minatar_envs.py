@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from paircredit.envs import make_environment
-from paircredit.envs.atari.games import GAMES
+from paircredit.envs.atari import GAMES
 from paircredit.runs.manifest import provenance
 
 

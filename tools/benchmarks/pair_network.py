@@ -22,7 +22,7 @@ from tools.bench import compile_program, measure
 
 from paircredit.runs.manifest import provenance
 from paircredit.weights.pair_network import pair_backend
-from paircredit.weights.pairs.at_once import PairParameters, dense_pair_logits
+from paircredit.weights.pairs import PairParameters, dense_pair_logits
 
 
 def random_parameters(key: jax.Array, steps: int, width: int) -> PairParameters:

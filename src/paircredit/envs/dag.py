@@ -41,14 +41,12 @@ class Dag(eqx.Module):
 
     def reset(self, key: Key[Array, ""]) -> tuple[Int[Array, ""], TimeStep]:
         """Every episode starts in state 0."""
-        del key
         state = jnp.zeros((), dtype=jnp.int32)
         return state, self._time_step(state, jnp.zeros_like(self.rewards[0, 0]))
 
     def step(
         self, key: Key[Array, ""], state: Int[Array, ""], action: Int[Array, ""]
     ) -> tuple[Int[Array, ""], TimeStep]:
-        del key
         following = self.next_state[state, action]
         return following, self._time_step(following, self.rewards[state, action])
 
@@ -61,7 +59,6 @@ class Dag(eqx.Module):
         return TabularModel(self.next_state, self.rewards, jnp.zeros_like(self.rewards), self.legal, 0, self.depth)
 
     def layers(self) -> np.ndarray:
-        """The layer of every state."""
         return layers(self.depth)
 
 
@@ -147,9 +144,8 @@ def acting_states(depth: int) -> np.ndarray:
 def reachable(depth: int) -> np.ndarray:
     """`reachable[i, j]`: a path of one or more transitions leads from state i to state j.
 
-    A state is an interval of leaves (states of the middle layer). Down the tree an ancestor contains its descendants;
-    on the way out a state contains the middle states that lead to it. From i one reaches every j in a later layer
-    whose interval meets that of i.
+    A state is an interval of leaves (states of the middle layer): those that it leads to, or on the way out those that
+    lead to it. From i one reaches every j in a later layer whose interval meets that of i.
     """
     layer, starts, half = layers(depth), layer_starts(depth), depth // 2
     position = np.arange(num_states(depth)) - starts[layer - 1]

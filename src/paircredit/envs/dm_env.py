@@ -85,7 +85,6 @@ class DmEnvironment(eqx.Module):
 
     def step(self, key: Key[Array, ""], state: DmState, action: Int[Array, ""]) -> tuple[DmState, TimeStep]:
         """One transition, on the host; all chance is in the environment's own generator."""
-        del key
         return self._call(state, action.astype(jnp.int32))
 
     def _call(self, state: DmState, action: Int32[Array, ""]) -> tuple[DmState, TimeStep]:
@@ -118,7 +117,6 @@ class _Episode:
 
     @property
     def over(self) -> bool:
-        """Whether nothing follows."""
         return self.answer[2] or self.answer[3]
 
 
@@ -163,8 +161,8 @@ class _Episodes:
     def forget_unused(self, most: int) -> None:
         """Let go of the oldest episodes that were begun and never stepped, but for this many.
 
-        With segments an episode is begun for every actor and step, and few of them are needed. One that is
-        needed after all, because another device was faster, is begun again: it depends on its seed alone.
+        With segments one is begun for every actor and step. One that is needed after all is begun again: it depends on
+        its seed alone.
         """
         unused = [seed for seed, episode in self.running.items() if episode.time == 0]
         for seed in unused[: max(len(unused) - most, 0)]:

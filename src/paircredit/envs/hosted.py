@@ -1,9 +1,8 @@
 """Environments that live on the host: emulators in threads of their own, stepped many at a time.
 
-Such an environment is no pure function. It opens *pools*: copies that are all stepped together and start again
-by themselves, in the step that follows an end. Training then drives pools and compiled programs side by side
-(`training/hosted/`); to methods a rollout looks as all others do. Pools take turns at the cores, so that their groups
-do not all wait for the device at the same time.
+Such an environment is no pure function. It opens *pools*: copies that are all stepped together and start again by
+themselves, in the step that follows an end. Training then drives pools and compiled programs side by side
+(`training/hosted.py`); to methods a rollout looks as all others do.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from typing import Any, NoReturn, Protocol, TypeGuard, runtime_checkable
+from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -27,15 +26,11 @@ from paircredit.types import PyTree, TimeStep
 class Turns:
     """Lets a fixed number of pools step at a time; the others follow in the order in which they have asked.
 
-    A pool alone cannot keep the cores busy: at the end of a step they wait for its last emulators, above all for one
-    that begins a game. Pools that all step side by side are done at about the same time, and then all their groups want
-    the device at once.
+    A pool alone cannot keep the cores busy: at the end of a step they wait for its last emulators. Pools that all step
+    side by side are done at about the same time, and then all their groups want the device at once.
 
-    A turn is a byte in a pipe, so that pools may be in processes of their own: these inherit its two ends.
-
-    Attributes:
-        ends: the two ends of the pipe as numbers of open files: turns are taken from the first and given back to the
-            second.
+    A turn is a byte in a pipe, so that pools may be in processes of their own, which inherit its two `ends`, the
+    numbers of open files: turns are taken from the first and given back to the second.
     """
 
     def __init__(self, at_a_time: int) -> None:
@@ -104,44 +99,29 @@ class HostedEnvironment(Environment, Protocol):
     def groups(self, members: int) -> int:
         """In how many groups of members to train, which do not wait for each other; at most as many as members.
 
-        Their sizes differ by one at most. Programs are compiled once for each size.
+        One program is compiled for each of their sizes, which differ by one at most.
         """
 
     def open(self, seeds: np.ndarray, turns: Turns | None = None) -> Pool:
-        """A pool of as many copies as there are seeds (whole numbers below 2³¹).
-
-        Where there are several, they are given turns: one that takes none steps whenever it is asked.
-        """
+        """A pool of a copy for every seed (whole numbers below 2³¹), which without turns steps whenever it is asked."""
 
     def raw(self) -> PyTree:
         """Shapes and types of what one copy answers."""
 
     def read(self, state: PyTree, raw: PyTree) -> tuple[PyTree, TimeStep]:
-        """One copy's answer as a time step; `state` is whatever is to be kept from one answer to the next.
+        """One copy's answer as a time step, and what is to be kept of it for the next one; a pure function.
 
-        A pure function. The state before the first answer is None, and that answer is the start of an episode.
+        The state before the first answer, which is the start of an episode, is None.
         """
 
 
-def is_hosted(env: Any) -> TypeGuard[HostedEnvironment]:
-    """Whether an environment lives on the host."""
-    return isinstance(env, HostedEnvironment)
-
-
 class Hosted(eqx.Module):
-    """What environments on the host share: they have the functions of all others, but only for their shapes.
-
-    Programs that look at shapes alone then need to know nothing; whoever really calls them gets a sentence.
-    """
+    """Environments on the host have the functions of all others, for their shapes alone; who calls them is refused."""
 
     def reset(self: HostedEnvironment, key: Array) -> tuple[PyTree, TimeStep]:
-        """The shapes of a first time step."""
-        del key
         return self.read(None, _nobody_there(self, jnp.zeros((), dtype=jnp.int32)))
 
     def step(self: HostedEnvironment, key: Array, state: PyTree, action: Int[Array, ""]) -> tuple[PyTree, TimeStep]:
-        """The shapes of a time step."""
-        del key
         return self.read(state, _nobody_there(self, action))
 
 
@@ -150,5 +130,4 @@ def _nobody_there(env: HostedEnvironment, given: Array) -> PyTree:
 
 
 def _refuse(given: Array) -> NoReturn:
-    del given
     raise PaircreditError("An environment on the host is stepped in pools by `train`, and by nothing else.")

@@ -76,18 +76,11 @@ _ROWS, _COLUMNS = np.indices((HEIGHT, WIDTH), dtype=np.int32)
 
 
 class KeyToDoorState(eqx.Module):
-    """The state of an episode, and all random numbers that it will need.
+    """The state of an episode, and all random numbers that it will need. Places are rows and columns on the map.
 
-    Attributes:
-        time: transitions made so far.
-        agent: row and column of the agent on the map.
-        key: row and column of the key.
-        apple_start: row and column where the agent will be put when the apple phase begins.
-        has_key: the key was collected; stays set to the end of the episode.
-        opened: the door was opened.
-        apples: the cells with apples that were not eaten yet.
-        payouts: the reward for eating an apple in each cell.
-        slips: for each transition the action that replaces the agent's, or −1.
+    At the beginning of the apple phase the agent is put at `apple_start`. `has_key` stays set to the end of the
+    episode, `apples` are those that were not eaten yet, `payouts` what an apple in each cell pays. `slips` has for each
+    transition the action that replaces the agent's, or −1.
     """
 
     time: Int32[Array, ""]
@@ -126,12 +119,10 @@ class KeyToDoor(eqx.Module):
 
     @property
     def horizon(self) -> int:
-        """The number of transitions of every episode."""
         return self.key_steps + self.apple_steps + self.door_steps
 
     @property
     def door_start(self) -> int:
-        """The number of transitions before the door phase."""
         return self.key_steps + self.apple_steps
 
     def reset(self, key: Key[Array, ""]) -> tuple[KeyToDoorState, TimeStep]:
@@ -167,7 +158,6 @@ class KeyToDoor(eqx.Module):
         self, key: Key[Array, ""], state: KeyToDoorState, action: Int[Array, ""]
     ) -> tuple[KeyToDoorState, TimeStep]:
         """Move, take what lies there, and go to the next room when the phase is over."""
-        del key
         phase = self.phase(state.time)
         slip = state.slips[state.time].astype(jnp.int32)
         move = jnp.where(slip >= 0, slip, action.astype(jnp.int32))
@@ -189,26 +179,20 @@ class KeyToDoor(eqx.Module):
         to_apples, to_door = time == self.key_steps, time == self.door_start
         row = jnp.where(to_apples, state.apple_start[0], jnp.where(to_door, MIDDLE[0], row))
         column = jnp.where(to_apples, state.apple_start[1], jnp.where(to_door, MIDDLE[1], column))
-        following = KeyToDoorState(
+        following = dataclasses.replace(
+            state,
             time=time,
             agent=jnp.stack([row, column]),
-            key=state.key,
-            apple_start=state.apple_start,
             has_key=state.has_key | takes_key,
             opened=state.opened | opens,
             apples=state.apples & ~eaten,
-            payouts=state.payouts,
-            slips=state.slips,
         )
         return following, self._time_step(following, reward)
 
     def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
         """Means of `phase_rewards` over a batch."""
-        return {
-            name: jnp.mean(values)
-            for name, values in phase_rewards(trajectory, self).items()
-            if name != "episode_return"
-        }
+        rewards = phase_rewards(trajectory, self)
+        return {name: jnp.mean(rewards[name]) for name in rewards if name != "episode_return"}
 
     def _key_room(self, draws: Float[Array, " cells"]) -> tuple[Int32[Array, " 2"], Int32[Array, " 2"]]:
         """The first places of the agent and the key, from a random number for every cell."""
@@ -262,11 +246,7 @@ class KeyToDoor(eqx.Module):
 
 
 def phase_rewards(trajectory: Trajectory, env: KeyToDoor) -> dict[str, Float[Array, "*batch"]]:
-    """The rewards of each episode, in all and by phase, and whether it got the key (1 or 0).
-
-    Returns:
-        `episode_return`, `apple_reward`, `door_reward` and `key_rate`, one number per episode each.
-    """
+    """The rewards of each episode, in all and by phase, and whether it got the key (1 or 0)."""
     rewards = trajectory.rewards
     return {
         "episode_return": rewards.sum(axis=-1),

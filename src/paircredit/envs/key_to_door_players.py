@@ -1,8 +1,7 @@
 """Key-to-Door: players that need no learning, and the exact returns that they achieve.
 
-A player sees the state itself, not its picture. `play` lets one play whole episodes. What follows from the rules alone
-is computed by dynamic programming over the cells of one room, on the host: how often a random walk finds the key, the
-door, or an apple, and what can be reached at all.
+A player sees the state itself, not its picture. What follows from the rules alone is computed by dynamic programming
+over the cells of one room, on the host: how often a walk finds the key, the door, or an apple.
 """
 
 from __future__ import annotations
@@ -41,19 +40,15 @@ LONGEST_SWEEP = 56
 
 
 def random_player(env: KeyToDoor, state: KeyToDoorState, key: Key[Array, ""]) -> Int32[Array, ""]:
-    """Each action with the same probability."""
-    del env, state
     return jax.random.randint(key, (), 0, 4, dtype=jnp.int32)
 
 
 def optimal_player(env: KeyToDoor, state: KeyToDoorState, key: Key[Array, ""]) -> Int32[Array, ""]:
-    """Walk straight to the key, to all apples in the order of a sweep of their room, and to the door.
+    """Walk straight to the key, to all apples in the order of a sweep to and fro along the rows, and to the door.
 
     Where nobody slips and no phase was shortened below 8, 56 and 2 steps, nothing is ever missed, so no player does
-    better. The sweep goes to and fro along the rows; from one apple to the next it is never longer than the way along
-    the sweep, hence `LONGEST_SWEEP`. After a slip the player simply goes on from where it finds itself.
+    better: from one apple to the next it is never longer than along the sweep (`LONGEST_SWEEP`).
     """
-    del key
     phase, row, column = env.phase(state.time), state.agent[0], state.agent[1]
     apple = jnp.min(jnp.where(state.apples, jnp.asarray(_SWEEP), _SWEEP.size))
     apple_row, apple_column = apple // WIDTH, apple % WIDTH
@@ -100,22 +95,20 @@ def play(env: KeyToDoor, player: Player, key: Key[Array, ""], episodes: int) -> 
 
 
 def mean_apples(env: KeyToDoor) -> float:
-    """The expected number of apples of an episode."""
     return (float(env.fewest_apples) + float(env.most_apples)) / 2
 
 
 def max_expected_return(env: KeyToDoor) -> float:
     """The most that can be expected: all apples, and the door as often as the best walk reaches key and door.
 
-    Exact without slips, from apple phases of 56 steps on (`LONGEST_SWEEP`). Otherwise an upper bound, since then some
-    apples may be out of reach; with the paper's phases and slips it is off by next to nothing.
+    Exact without slips, from apple phases of 56 steps on (`LONGEST_SWEEP`); otherwise an upper bound, since then some
+    apples may be out of reach.
     """
     doors = best_key_rate(env) * best_door_rate(env)
     return float(env.mean) * mean_apples(env) + max(float(env.door_reward), 0.0) * doors
 
 
 def random_expected_return(env: KeyToDoor) -> float:
-    """The expected return of uniformly random actions."""
     doors = best_key_rate(env, slip=1.0) * best_door_rate(env, slip=1.0)
     return float(env.mean) * random_apples(env) + float(env.door_reward) * doors
 
@@ -123,9 +116,8 @@ def random_expected_return(env: KeyToDoor) -> float:
 def random_apples(env: KeyToDoor) -> float:
     """The expected number of apples that uniformly random actions eat.
 
-    A random walk ignores apples, and an apple lies in any cell but the first with the same probability. So this is the
-    expected number of apples, times the probability that a walk from one cell passes another, averaged over all pairs
-    of cells.
+    A random walk ignores apples, and they lie in all cells but its first with the same probability. So this is their
+    expected number, times the probability that a walk from one cell passes another, averaged over all pairs of cells.
     """
     floor = room_floor(env, APPLE_PHASE)
     cells = np.argwhere(floor).tolist()
@@ -134,10 +126,7 @@ def random_apples(env: KeyToDoor) -> float:
 
 
 def best_key_rate(env: KeyToDoor, slip: float | None = None) -> float:
-    """The largest probability of finding the key; 1 without slips, if the phase is long enough.
-
-    With another `slip` than the environment's: 1 is that of uniformly random actions.
-    """
+    """The largest probability of finding the key, also with other slips (1: that of uniformly random actions)."""
     floor = room_floor(env, KEY_PHASE)
     rows = np.indices(floor.shape)[0]
     if env.layout == "walled":
@@ -169,8 +158,7 @@ def room_floor(env: KeyToDoor, phase: int) -> np.ndarray:
 def hitting_probability(floor: np.ndarray, goal: tuple[int, int], steps: int, slip: float) -> np.ndarray:
     """The probability of passing a cell within some steps, from every cell, for a walk that slips but wants to.
 
-    Every step goes in a random direction with probability `slip`, else in the best one: `slip` 1 is a random walk,
-    `slip` 0 a straight one. A step off the floor, which has walls all around, stays.
+    Every step goes in a random direction with probability `slip`, else in the best one. Off the floor it stays.
     """
     probability = np.zeros(floor.shape)
     probability[goal] = 1.0

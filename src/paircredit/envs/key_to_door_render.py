@@ -22,16 +22,9 @@ _PANEL, _PANEL_SHADE, _FRAME = (58, 142, 186), (40, 110, 150), (206, 226, 236)
 
 
 def render(observation: PixelObservation, scale: int = 32) -> np.ndarray:
-    """Draw one observation.
+    """Draw one observation (without batch axes), a cell `scale` pixels wide and high, as an RGB picture of bytes.
 
     An agent that has the key is drawn carrying it.
-
-    Args:
-        observation: an observation without batch axes.
-        scale: the side of a cell in pixels, at least 4.
-
-    Returns:
-        An RGB picture of bytes, 7·scale high and 11·scale wide.
     """
     if scale < SMALLEST_SCALE:
         raise PaircreditError(f"The scale is {scale}, but a cell needs at least {SMALLEST_SCALE} pixels a side.")

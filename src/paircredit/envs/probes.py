@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from paircredit.envs.protocol import Discrete, EnvSpec
-from paircredit.errors import unknown_name
+from paircredit.errors import refuse_unknown
 from paircredit.types import TimeStep
 
 ProbeKind = Literal["value", "observation", "delay", "action", "context", "truncation"]
@@ -25,16 +25,9 @@ ProbeKind = Literal["value", "observation", "delay", "action", "context", "trunc
 class Probe(eqx.Module):
     """A probe as small tables over (step, context), where the context (0 or 1) is drawn at reset.
 
-    Its kind is data, so probes that are padded to one shape can be trained side by side in one program.
-
-    Attributes:
-        rewards: reward of the action at a step in a context.
-        observations: what is seen there; one more step than there are rewards.
-        steps: how many steps an episode has; tables may be longer.
-        contexts: how many contexts are drawn from; 1 where the context does not matter.
-        actions: how many actions are legal.
-        truncates: the last step cuts the episode and does not end it.
-        name: of the environment.
+    Its kind is data, so probes that are padded to one shape can be trained side by side in one program: of the tables
+    only the first `steps`, `contexts` (1 where the context does not matter) and `actions` are used. There is one more
+    step of observations than of rewards. Where it `truncates`, the last step cuts the episode and does not end it.
     """
 
     rewards: Float[Array, "T C A"]
@@ -50,7 +43,6 @@ class Probe(eqx.Module):
         return EnvSpec(self.name, self.rewards.shape[-1], Discrete(4), self.rewards.shape[-3])
 
     def reset(self, key: Key[Array, ""]) -> tuple[tuple[Array, Array], TimeStep]:
-        """Draw the context."""
         context = jax.random.randint(key, (), 0, self.contexts)
         state = (jnp.zeros((), dtype=jnp.int32), context)
         return state, self._time_step(state, jnp.zeros_like(self.rewards[0, 0, 0]))
@@ -58,8 +50,6 @@ class Probe(eqx.Module):
     def step(
         self, key: Key[Array, ""], state: tuple[Array, Array], action: Int[Array, ""]
     ) -> tuple[tuple[Array, Array], TimeStep]:
-        """Pay by the table and move on."""
-        del key
         time, context = state
         reward = self.rewards[time, context, action]
         following = (time + 1, context)
@@ -86,8 +76,7 @@ class ProbeConfig:
 
     def build(self) -> Probe:
         """The environment, observations numbered 0 to 3 (3: the end)."""
-        if self.kind not in _TABLES:
-            raise unknown_name("probe", str(self.kind), _TABLES)
+        refuse_unknown("probe", self.kind, _TABLES)
         rewards, observations = _TABLES[self.kind]
         table = jnp.asarray(rewards, dtype=float)
         steps, contexts, actions = (jnp.asarray(size) for size in table.shape)

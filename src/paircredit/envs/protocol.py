@@ -6,7 +6,7 @@ number of states) is static. An environment never resets itself.
 
 `Environment` is all that training asks for. What an environment may be able to do besides has a protocol each, and
 whoever needs the ability asks with `isinstance`: `Summarises` for scalars to record, `TabularEnvironment` for the
-exact model. (Environments on the host, `envs.hosted.HostedEnvironment`, have `is_hosted`.)
+exact model, `envs.hosted.HostedEnvironment` for emulators on the host.
 """
 
 from __future__ import annotations
@@ -104,10 +104,7 @@ class Environment(Protocol):
 
 
 class InSegments(eqx.Module):
-    """Any environment in segments of this many steps, for agents that do not wait for the end of an episode.
-
-    Episodes end and begin within a rollout, or go on after it.
-    """
+    """Any environment in segments of this many steps: episodes end and begin within a rollout, or go on after it."""
 
     env: Environment
     steps: int = eqx.field(static=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable
+from functools import partial
 from typing import Any, get_args
 
+from paircredit.envs.atari import GAMES as ATARI_GAMES
 from paircredit.envs.atari.environment import AtariConfig
-from paircredit.envs.atari.games import GAMES as ATARI_GAMES
 from paircredit.envs.bsuite.sweep import DOMAINS, SWEEP
 from paircredit.envs.dag import DagConfig
 from paircredit.envs.key_to_door import KeyToDoorConfig
@@ -16,28 +16,27 @@ from paircredit.envs.minatar import GAMES, MinAtarConfig
 from paircredit.envs.probes import ProbeConfig, ProbeKind
 from paircredit.envs.protocol import EnvConfig, Environment
 from paircredit.envs.umbrella import UmbrellaConfig
-from paircredit.errors import PaircreditError, unknown_name
+from paircredit.errors import PaircreditError, refuse_unknown, unknown_name
 from paircredit.settings import check_kind
 
 _CONFIGS: dict[str, tuple[Callable[..., Any], str]] = {
     "dag": (DagConfig, "binary decisions, paid for last in, first out (paper, tabular experiments)"),
     "key-to-door": (KeyToDoorConfig, "fetch a key, pick noisy apples, open a door (paper, Key-to-Door)"),
     "umbrella": (UmbrellaConfig, "one decision, a noisy day, one reward (paper, illustrative MDP)"),
+    **{
+        f"probe-{kind}": (partial(ProbeConfig, kind=kind), f"probe: can the method learn {kind}?")
+        for kind in get_args(ProbeKind)
+    },
+    **{
+        f"bsuite/{name}": (partial(dataclasses.replace, domain.config), f"bsuite: {domain.summary}")
+        for name, domain in DOMAINS.items()
+    },
+    **{
+        f"minatar/{game}": (partial(MinAtarConfig, game=game), f"MinAtar: {summary}")
+        for game, (_, summary) in GAMES.items()
+    },
+    **{f"atari/{game}": (partial(AtariConfig, game=game), "Atari, emulated on the host") for game in ATARI_GAMES},
 }
-for _kind in get_args(ProbeKind):
-    _CONFIGS[f"probe-{_kind}"] = (
-        functools.partial(ProbeConfig, kind=_kind),
-        f"probe: can the method learn {_kind}?",
-    )
-for _name, _domain in DOMAINS.items():
-    _CONFIGS[f"bsuite/{_name}"] = (
-        functools.partial(dataclasses.replace, _domain.config),
-        f"bsuite: {_domain.summary}",
-    )
-for _game, _summary in GAMES.items():
-    _CONFIGS[f"minatar/{_game}"] = (functools.partial(MinAtarConfig, game=_game), f"MinAtar: {_summary}")
-for _rom in ATARI_GAMES:
-    _CONFIGS[f"atari/{_rom}"] = (functools.partial(AtariConfig, game=_rom), "Atari, emulated on the host")
 
 
 def register_environment(name: str, config: Callable[..., Any], summary: str) -> None:
@@ -60,8 +59,7 @@ def environment_config(name: str, **settings: object) -> EnvConfig:
     config: EnvConfig = _CONFIGS[name][0]()
     known = {field.name: field for field in dataclasses.fields(config)}  # type: ignore[arg-type]
     for setting, value in settings.items():
-        if setting not in known:
-            raise unknown_name(f"setting of {name}", setting, known)
+        refuse_unknown(f"setting of {name}", setting, known)
         check_kind(known[setting], value, f"{name}.{setting}")
     return dataclasses.replace(config, **settings)  # type: ignore[type-var]
 

@@ -34,7 +34,6 @@ class Umbrella(eqx.Module):
 
     def reset(self, key: Key[Array, ""]) -> tuple[tuple[Array, Array], TimeStep]:
         """Morning: no time has passed, no choice was made."""
-        del key
         state = (jnp.zeros((), dtype=jnp.int32), jnp.zeros((), dtype=jnp.int32))
         return state, self._time_step(state, jnp.zeros_like(self.mean))
 
@@ -61,7 +60,6 @@ class Umbrella(eqx.Module):
         return jnp.stack([jnp.ones_like(morning), morning], axis=-1)
 
     def model(self) -> TabularModel:
-        """The environment as tables, for exact diagnostics."""
         count = 2 * self.horizon
         state = jnp.arange(count, dtype=jnp.int32)
         time = (state + 1) // 2

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from paircredit.errors import unknown_name
+from paircredit.errors import refuse_unknown, unknown_name
 from paircredit.estimators.shapes import expect_shape, trajectory_length, valid_steps
 
 Compensation = Literal["last", "spread", "none"]
@@ -26,12 +26,7 @@ STREAM_COMPENSATIONS = ("last", "none")
 def prediction_differences(
     predictions: Float[Array, " T"], valid: Bool[Array, " T"] | None = None
 ) -> Float[Array, " T"]:
-    """g_t − g_{t−1}, with g_{−1} = 0: what each step added to the predicted return.
-
-    Args:
-        predictions: g.
-        valid: padding mask; padded steps give 0.
-    """
+    """g_t − g_{t−1}, with g_{−1} = 0: what each step added to the predicted return; padded steps give 0."""
     length = trajectory_length("predictions", predictions)
     mask = valid_steps(valid, length)
     newest = _newest_valid(mask)
@@ -71,12 +66,10 @@ def redistribute(
 class SequenceMarks(NamedTuple):
     """The sequences of a segment of a stream.
 
-    Attributes:
-        position: the number of each step in its sequence, from 0; 0 at steps that are not valid.
-        starts: the step is the first of a sequence.
-        closes: a sequence is complete after this step: the step is its last one, or it is not valid and shows that the
-            sequence before it was complete.
-        length: steps so far of the sequence that goes on after the segment; 0 if none does.
+    `position` is the number of each step in its sequence, from 0 (and 0 at steps that are not valid). A sequence
+    `starts` with its first step and `closes` after the step that completes it: its last one, or one that is not valid
+    and shows that the sequence before it was complete. `length` counts the steps so far of the sequence that goes on
+    after the segment, 0 if none does.
     """
 
     position: Int[Array, " T"]
@@ -90,11 +83,8 @@ def mark_sequences(
 ) -> SequenceMarks:
     """Cut a segment of a stream into sequences of at most `most` steps, none across the end of an episode.
 
-    Args:
-        valid: the steps that belong to episodes.
-        ends: the steps that are the last of an episode; anything at steps that are not valid.
-        length: steps of the running sequence before the segment.
-        most: steps of a full sequence.
+    `valid` are the steps of episodes and `ends` the last ones of them, anything elsewhere; `length` counts the steps of
+    the running sequence before the segment.
     """
     count = trajectory_length("valid", valid)
     expect_shape("ends", ends, (count,))
@@ -120,23 +110,14 @@ def redistribute_stream(
 ) -> tuple[Float[Array, " T"], Float[Array, ""]]:
     """`redistribute` for a stream of sequences, of which one segment is given at a time.
 
-    Args:
-        predictions: g, in the units of the rewards.
-        rewards: `rewards[t]` is R_{t+1}.
-        marks: where sequences start and end.
-        valid: the steps that belong to a sequence; the others give 0.
-        standing: the prediction before the first step of the segment.
-        missing: Σ (R − R') so far of the sequence that the segment goes on with.
-        compensation: what is missing at the end of a sequence goes to its `last` step or nowhere (`none`). It cannot
-            be spread: earlier segments were learned from by then.
-
-    Returns:
-        The rewards R', and the sum that is missing after the segment.
+    `standing` is the prediction before the first step of the segment, and `missing` the sum Σ (R − R') so far of the
+    sequence that it goes on with. What is missing at the end of a sequence goes to its `last` step or nowhere (`none`).
+    It cannot be spread: earlier segments were learned from by then. Returns the rewards R', and the sum that is missing
+    after the segment.
     """
     length = trajectory_length("rewards", rewards)
     expect_shape("predictions", predictions, (length,))
-    if compensation not in STREAM_COMPENSATIONS:
-        raise unknown_name("compensation in a stream", compensation, STREAM_COMPENSATIONS)
+    refuse_unknown("compensation in a stream", compensation, STREAM_COMPENSATIONS)
     before = jnp.concatenate([standing[None], predictions[:-1]])
     differences = jnp.where(valid, predictions - jnp.where(marks.starts, 0.0, before), 0.0)
     errors = jnp.where(valid, rewards, 0.0) - differences
@@ -163,15 +144,9 @@ def prediction_quality(
     largest: Float[Array, ""] | float,
     tolerance: float = 0.2,
 ) -> Float[Array, ""]:
-    """The quality of predicted returns: mean of 1 − |G − g_T| / (tolerance · largest), within 0 … 1.
+    """The quality of N predicted returns: mean of 1 − |G − g_T| / (tolerance · largest), within 0 … 1.
 
-    It is positive where the mean error is below the fraction `tolerance` of the largest return.
-
-    Args:
-        predictions: last predictions g_T of N episodes.
-        returns: their returns G.
-        largest: the largest |G| known.
-        tolerance: the error, as a fraction of `largest`, from which on the quality is 0.
+    It is positive where the mean error is below the fraction `tolerance` of the largest |G| known.
     """
     expect_shape("predictions", predictions, returns.shape)
     scale = tolerance * jnp.asarray(largest, dtype=returns.dtype)
@@ -182,12 +157,6 @@ def prediction_quality(
 def mix_advantages(
     regular: Float[Array, "*shape"], redistributed: Float[Array, "*shape"], mix: Float[Array, ""] | float
 ) -> Float[Array, "*shape"]:
-    """(1 − m) Ψ + m Ψ', the advantage of the environment's rewards and that of the redistributed ones.
-
-    Args:
-        regular: Ψ.
-        redistributed: Ψ'.
-        mix: m, between 0 and 1.
-    """
+    """(1 − m) Ψ + m Ψ', the advantage of the environment's rewards and that of the redistributed ones."""
     m = jnp.asarray(mix, dtype=regular.dtype)
     return (1 - m) * regular + m * redistributed

@@ -1,12 +1,10 @@
 """Rewards with value of the future added: synthetic returns, and temporal value transport.
 
-One episode at a time; batch with `jax.vmap`. `rewards[t]` is what followed the action in S_t. Padding is never read: it
-may hold NaN.
+One episode at a time; batch with `jax.vmap`. `rewards[t]` is what followed the action in S_t. Padding may hold NaN.
 
-*Synthetic returns*: rewards are explained by the states before them, and paid where those states are;
-`contributions[t]` is c(S_t). *Transport*: a strong memory read of the distant past carries the reader's value back to
-it. Row q of the memory holds what was written at step q, so that a read weight says how much of a read came from which
-time.
+*Synthetic returns*: rewards are explained by the states before them, and paid where those states are: c(S_t) is
+`contributions[t]`. *Transport*: a strong memory read of the distant past carries the reader's value back to it. Row q
+of the memory holds what was written at step q, so that a read weight says how much of a read came from which time.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from paircredit.analysis.exact import expected_return, optimal_values
-from paircredit.envs.hosted import is_hosted
+from paircredit.envs.hosted import HostedEnvironment
 from paircredit.envs.protocol import Discrete, EnvSpec, Layered, Pixels, TabularEnvironment
 from paircredit.envs.registry import environment_config
 from paircredit.errors import PaircreditError
@@ -26,8 +26,7 @@ from paircredit.runs.folder import RunWriter, rounded
 from paircredit.runs.trees import tree_sum
 from paircredit.settings import fields_of, values_of, with_values
 from paircredit.training import Chunk, LoopState, Plan, train
-from paircredit.training.members import refuse_seeds, stack_members
-from paircredit.training.memory import enough_memory, refuse_too_large
+from paircredit.training.members import enough_memory, refuse_seeds, refuse_too_large, stack_members
 from paircredit.training.train import even_chunks, refuse_segments, states_like
 from paircredit.weights import FixedTable, SigmoidTable, handcrafted_weights
 from paircredit.weights.tables import MatrixWeights
@@ -85,7 +84,7 @@ def run_training(
         go_on=True,
         inputs=tree_sum((stack_members(methods), stack_members(envs), plan.updates)),
         like=lambda: states_like(methods, envs, seeds, plan, weights),
-        not_exact=NEW_GAMES if is_hosted(env) else "",
+        not_exact=NEW_GAMES if isinstance(env, HostedEnvironment) else "",
         settings={
             "env": _settings_of(environment_config(spec.env, **spec.env_settings)),
             "method": _settings_of(method),

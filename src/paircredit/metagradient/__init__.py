@@ -1,12 +1,12 @@
 """Metagradients: how a change of the weights would have changed what the policy learned."""
 
-from paircredit.metagradient.checks import check_metagradient
 from paircredit.metagradient.optimisers import Optimiser, adam, apply_updates, rmsprop, sgd
 from paircredit.metagradient.problem import (
     MetaProblem,
     OneStep,
     Tape,
     autodiff_one_step,
+    check_metagradient,
     explicit_one_step,
     unrolled_metagradient,
     unrolled_objective,

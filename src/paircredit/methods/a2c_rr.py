@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -12,8 +12,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import Environment
-from paircredit.errors import PaircreditError, unknown_name
+from paircredit.errors import PaircreditError, refuse_unknown
 from paircredit.estimators.redistribution import STREAM_COMPENSATIONS, Compensation, mix_advantages, redistribute
+from paircredit.methods.agent import ActorCritic, Learner
 from paircredit.methods.loops import Trained, over_steps
 from paircredit.methods.return_prediction import ReturnPrediction
 from paircredit.methods.rule import Credit, Experience, Needs, lambda_credit
@@ -22,20 +23,14 @@ from paircredit.networks import value_for
 from paircredit.settings import setting
 from paircredit.types import Trajectory
 
-if TYPE_CHECKING:
-    from paircredit.methods.agent import ActorCritic, Learner
-
 Mixing = Literal["fixed", "quality"]
 
 
 class Redistribution(eqx.Module):
-    """The predictor with its replay buffer, and a value function of the redistributed rewards.
+    """The predictor with its stored episodes, and a value function of the redistributed rewards, a network of its own.
 
-    Attributes:
-        redistributed_value: of the redistributed rewards, always a network of its own.
-        predictor: of returns; stored episodes are part of its training state.
-        largest: the largest |return| so far.
-        quality: of the predictions when the predictor last learned, 0 to 1.
+    `largest` is the largest |return| so far; `quality`, 0 to 1, is that of the predictions when the predictor last
+    learned.
     """
 
     redistributed_value: Trained
@@ -85,8 +80,7 @@ class A2CRR(eqx.Module):
     def start(self, agent: ActorCritic, key: Key[Array, ""], env: Environment) -> Redistribution:
         """A fresh value function and predictor, nothing stored."""
         self.prediction.check(agent.episodes)
-        if self.mixing not in ("fixed", "quality"):
-            raise unknown_name("mixing", self.mixing, ("fixed", "quality"))
+        refuse_unknown("mixing", self.mixing, ("fixed", "quality"))
         in_segments = not env.spec.whole_episodes
         if in_segments and self.compensation not in STREAM_COMPENSATIONS:
             raise PaircreditError(

@@ -168,7 +168,6 @@ class ActorCritic(eqx.Module):
         return learner, kept if self.learns_weights else ()
 
     def credit(self, learner: Learner, trajectory: Trajectory) -> Credit:
-        """What the actions of a batch are credited with by the learner as it is."""
         seen = self.rule.look(self, learner, trajectory) if isinstance(self.rule, LearningRule) else ()
         return self._credit(_parameters(learner.weights), self.experience(learner, trajectory, seen))
 
@@ -222,11 +221,9 @@ class ActorCritic(eqx.Module):
         return MetaProblem(advantages, inner_loss, self.inner.policy_optimiser, outer_loss)
 
     def outer_data(self, learner: Learner, trajectory: Trajectory) -> OuterData:
-        """Regular advantages of a batch collected with the learner's policy."""
         return self._outer.data(self.inner, self.critic(learner), trajectory)
 
     def improve_weights(self, learner: Learner, gradient: PyTree) -> Learner:
-        """The outer update of η."""
         if learner.weights is None:
             raise ValueError("This learner has no weights.")
         return dataclasses.replace(learner, weights=learner.weights.step(self._outer.optimiser, gradient))
@@ -237,10 +234,7 @@ def _parameters(trained: Trained | None) -> PyTree:
 
 
 def meta_learn(method: MetaMethod, learner: Any, kept: Any, next_trajectory: Trajectory) -> Any:
-    """η → η' by the one-step rule, once the batch that follows an inner update is there.
-
-    `learner` and `kept` are what `method.learn` returned for the inner update.
-    """
+    """η → η' by the one-step rule, given what `learn` returned for an inner update and the batch that follows it."""
     step = explicit_one_step(
         method.problem(),
         learner.weights.parameters,

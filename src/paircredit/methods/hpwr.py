@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import Discrete, Environment
 from paircredit.estimators.shapes import expect_shape
+from paircredit.methods.agent import ActorCritic
 from paircredit.methods.meta_pwr import TO_THE_END, weighted_rewards
 from paircredit.methods.rule import Credit, Experience, Needs
 from paircredit.networks.state_functions import num_states
 from paircredit.settings import setting
 from paircredit.weights import FixedPairs, FixedTable, PairWeights, handcrafted_weights
-
-if TYPE_CHECKING:
-    from paircredit.methods.agent import ActorCritic
 
 
 class HPWR(eqx.Module):

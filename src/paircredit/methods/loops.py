@@ -45,20 +45,21 @@ def mean_over_valid(x: Float[Array, "*batch T"], valid: Bool[Array, "*batch T"])
 def policy_gradient_loss(
     policy: Callable, trajectory: Trajectory, advantages: Float[Array, "B T"], entropy_cost: float | Array
 ) -> Float[Array, ""]:
-    """−mean_t [Ψ_t log π(A_t|S_t) + β H(π(·|S_t))], linear in the advantages.
-
-    Args:
-        policy: observation → logits.
-        trajectory: a batch of episodes.
-        advantages: Ψ; on padding it may be anything.
-        entropy_cost: β.
-    """
+    """−mean_t [Ψ_t log π(A_t|S_t) + β H(π(·|S_t))], linear in the advantages Ψ, which may be anything on padding."""
     states = jax.tree.map(lambda x: x[:, :-1], trajectory.observations)
-    log_probs = legal_log_probs(over_steps(policy, states), trajectory.legal)
+    return -mean_over_valid(
+        policy_terms(over_steps(policy, states), trajectory, advantages, entropy_cost), trajectory.valid
+    )
+
+
+def policy_terms(
+    logits: Float[Array, "B T A"], trajectory: Trajectory, advantages: Float[Array, "B T"], entropy_cost: float | Array
+) -> Float[Array, "B T"]:
+    """Ψ_t log π(A_t) + β H(π_t) for every step."""
+    log_probs = legal_log_probs(logits, trajectory.legal)
     taken = jnp.take_along_axis(log_probs, trajectory.actions[..., None], axis=-1)[..., 0]
     entropy = -jnp.sum(jnp.where(trajectory.legal, jnp.exp(log_probs) * log_probs, 0.0), axis=-1)
-    credited = jnp.where(trajectory.valid, advantages, 0.0)
-    return -mean_over_valid(credited * taken + entropy_cost * entropy, trajectory.valid)
+    return jnp.where(trajectory.valid, advantages, 0.0) * taken + entropy_cost * entropy
 
 
 class Trained(eqx.Module):
@@ -73,7 +74,6 @@ class Trained(eqx.Module):
         return cls(parameters, optimiser.init(parameters))
 
     def step(self, optimiser: Optimiser, gradients: PyTree) -> Trained:
-        """One optimiser step."""
         updates, state = optimiser.update(gradients, self.state)
         return Trained(apply_updates(self.parameters, updates), state)
 
@@ -160,7 +160,6 @@ class InnerLoop(eqx.Module):
     )
 
     def build_optimiser(self, learning_rate: float | Array) -> Optimiser:
-        """The chosen optimiser at the given step size."""
         shared: dict[str, Any] = {"clip_norm": self.clip_norm, "differentiate": self.differentiate}
         decay, eps = self.second_moment_decay, self.epsilon
         if self.optimiser == "sgd":
@@ -221,8 +220,7 @@ class InnerLoop(eqx.Module):
     def improve_value(self, value: Trained, trajectory: Trajectory, targets: Float[Array, "B T"]) -> Trained:
         """One step of the squared error between values and targets (constants).
 
-        The values of all T+1 observations are computed, though the last is not needed: they are then the same
-        computation as the values an advantage was made of, and a compiler does it once.
+        The values of all T+1 observations are computed, as for an advantage, so that a compiler does it once for both.
         """
         targets = jax.lax.stop_gradient(targets)
 
@@ -279,5 +277,4 @@ class OuterLoop(eqx.Module):
         return OuterData(trajectory, inner.prepare(advantages, trajectory))
 
     def loss(self, policy: Callable, data: OuterData) -> Float[Array, ""]:
-        """The usual policy-gradient loss at the updated policy."""
         return policy_gradient_loss(policy, data.trajectory, data.advantages, self.entropy_cost)

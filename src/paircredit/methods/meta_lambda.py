@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
 from jaxtyping import Array, Key
 
 from paircredit.envs.protocol import Environment
-from paircredit.errors import unknown_name
+from paircredit.errors import refuse_unknown
+from paircredit.methods.agent import ActorCritic
 from paircredit.methods.rule import Credit, Experience, Needs, lambda_credit
 from paircredit.networks.state_functions import lambda_for
 from paircredit.settings import setting
-
-if TYPE_CHECKING:
-    from paircredit.methods.agent import ActorCritic
 
 
 class MetaLambda(eqx.Module):
@@ -47,9 +46,10 @@ class MetaLambda(eqx.Module):
 
     def credit(self, weights: Callable, experience: Experience) -> Credit:
         """TD errors of the weighted values, weighed by products of γλ(s)."""
-        if self.at not in ("next", "current"):
-            raise unknown_name("state whose λ is taken", self.at, ("next", "current"))
+        refuse_unknown("state whose λ is taken", self.at, ("next", "current"))
         lambdas = jax.vmap(weights)(experience.trajectory.observations)
         lambdas = lambdas[1:] if self.at == "next" else lambdas[:-1]
         credit = lambda_credit(experience.trajectory, experience.weighted_values, experience.discounts, lambdas)
-        return credit.predicting(weighted=credit.regular_return, regular=experience.regular_returns)
+        return dataclasses.replace(
+            credit, weighted_return=credit.regular_return, regular_return=experience.regular_returns
+        )

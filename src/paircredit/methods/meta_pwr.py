@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 from jaxtyping import Array, Key
 
 from paircredit.envs.protocol import Environment
 from paircredit.estimators import pairwise_sum, pwr
+from paircredit.methods.agent import ActorCritic
 from paircredit.methods.rule import Credit, Experience, Needs, within_episodes
 from paircredit.weights import PairWeights, weights_for
-
-if TYPE_CHECKING:
-    from paircredit.methods.agent import ActorCritic
-
 
 TO_THE_END = "its weights reach to the end of the episode and nothing stands in for rewards after a cut"
 """Why segments of episodes are refused."""
@@ -35,7 +32,6 @@ class MetaPWR(eqx.Module):
 
 
 def weighted_rewards(weights: PairWeights, experience: Experience) -> Credit:
-    """The credit of pairwise weighted rewards."""
     seen, rewards, values = experience.trajectory, experience.trajectory.rewards, experience.weighted_values
     pairs = experience.pairs(weights, rewards)
     return Credit(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,11 +10,9 @@ from jaxtyping import Array, Key
 
 from paircredit.envs.protocol import Environment
 from paircredit.estimators import pwtd, td_errors
+from paircredit.methods.agent import ActorCritic
 from paircredit.methods.rule import Credit, Experience, Needs, within_episodes
 from paircredit.weights import PairWeights, weights_for
-
-if TYPE_CHECKING:
-    from paircredit.methods.agent import ActorCritic
 
 
 class MetaPWTD(eqx.Module):

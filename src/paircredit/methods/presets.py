@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from paircredit.errors import PaircreditError, unknown_name
+from paircredit.errors import PaircreditError, refuse_unknown
 
 Settings = Mapping[str, Any]
 
@@ -337,8 +337,7 @@ def preset_settings(preset: str, env: str, method: str, fields: Collection[str])
 
 def preset_choices(preset: str, env: str, method: str, fields: Collection[str]) -> dict[str, Chosen]:
     """What a preset chooses for a method with these fields, by dotted name, and which of its layers did."""
-    if preset not in _PRESETS:
-        raise unknown_name("preset", preset, _PRESETS)
+    refuse_unknown("preset", preset, _PRESETS)
     family = env.partition("/")[0]
     kind = family if family in _NETWORK_ENVIRONMENTS else "tables"
     by_kind = _PRESETS[preset][1]

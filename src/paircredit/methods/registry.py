@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from paircredit.envs.registry import environments
-from paircredit.errors import PaircreditError, unknown_name
+from paircredit.errors import PaircreditError, refuse_unknown
 from paircredit.methods.a2c import A2C
 from paircredit.methods.a2c_rr import A2CRR
 from paircredit.methods.agent import ActorCritic
@@ -19,7 +19,7 @@ from paircredit.methods.rgm import RGM
 from paircredit.methods.rule import Method
 from paircredit.methods.synthetic_returns import SyntheticReturns
 from paircredit.methods.tvt import TVT
-from paircredit.settings import About, check_value, fields_of, replace_dotted, settings_in, values_of, with_values
+from paircredit.settings import About, fields_of, replace_dotted, settings_in
 
 _METHODS: dict[str, tuple[Any, str]] = {
     "a2c": (ActorCritic(A2C()), "actor-critic with a fixed λ; the regular return at λ = 1"),
@@ -72,18 +72,11 @@ def make_method(name: str, preset: str = "default", env: str = "dag", **settings
         env: name of the environment it is for, or of one like it; presets differ between tables and networks.
         settings: fields of the method to replace.
     """
-    if name not in _METHODS:
-        raise unknown_name("method", name, _METHODS)
-    if env not in environments():  # another name would silently have the settings for tables
-        raise unknown_name("environment", env, environments())
+    refuse_unknown("method", name, _METHODS)
+    refuse_unknown("environment", env, environments())  # another name would silently have the settings for tables
     method = _METHODS[name][0]
     method = replace_dotted(method, preset_settings(preset, env, name, fields_of(method)), name)
-    known, present = fields_of(method), values_of(method)
-    for setting, value in settings.items():
-        if setting not in known:
-            raise unknown_name(f"setting of {name}", setting, known)
-        check_value(present[setting], known[setting], value, f"{name}.{setting}")
-    return with_values(method, **settings)
+    return replace_dotted(method, settings, name)
 
 
 class Resolved(NamedTuple):

@@ -17,14 +17,7 @@ from paircredit.types import PyTree, Trajectory
 
 
 class Episodes(eqx.Module):
-    """What a return is predicted from, and the return.
-
-    Attributes:
-        observations: S_0 … S_{T−1}, as the environment shows them (pictures stay bytes).
-        actions: A_0 … A_{T−1}.
-        valid: which steps belong to the episode.
-        returns: Σ R, undiscounted.
-    """
+    """What a return is predicted from (S_0 … S_{T−1}, pictures as bytes, and A_0 … A_{T−1}), and Σ R, undiscounted."""
 
     observations: PyTree
     actions: Int[Array, "B T"]
@@ -33,7 +26,6 @@ class Episodes(eqx.Module):
 
     @classmethod
     def of(cls, trajectory: Trajectory) -> Episodes:
-        """Those of a rollout."""
         return cls(
             observations=jax.tree.map(lambda x: x[:, :-1], trajectory.observations),
             actions=trajectory.actions.astype(jnp.int32),
@@ -45,9 +37,7 @@ class Episodes(eqx.Module):
 class EpisodeBuffer(eqx.Module):
     """A ring buffer of whole episodes: a new one takes the place of the oldest.
 
-    Attributes:
-        episodes: as many as there is room for; those that were not stored yet are zeros.
-        stored: the number of episodes that were ever stored.
+    Places of episodes that were not `stored` yet (the number ever stored) hold zeros.
     """
 
     episodes: Episodes
@@ -55,7 +45,6 @@ class EpisodeBuffer(eqx.Module):
 
     @classmethod
     def empty(cls, env: Environment, capacity: int) -> EpisodeBuffer:
-        """Room for this many episodes of an environment."""
         observation = jax.eval_shape(env.reset, jax.random.key(0))[1].observation
         episodes = Episodes(
             observations=_room(observation, capacity, env.spec.horizon),
@@ -85,13 +74,9 @@ class EpisodeBuffer(eqx.Module):
 class Slots(eqx.Module):
     """Which of the N + B slots of a `SequenceBuffer` is whose.
 
-    Attributes:
-        writing: the slots that the B actors write to.
-        returns_so_far: Σ R of their running sequences.
-        ring: the slots of stored sequences; a new one takes the place of the oldest.
-        lengths: steps of the sequences in the ring; 0 where there is none yet.
-        returns: Σ R of the sequences in the ring.
-        stored: the number of sequences that were ever stored.
+    The B actors write to the slots `writing`, and `returns_so_far` are Σ R of their running sequences. The `ring` has
+    the slots of stored sequences, of these `lengths` (0 where there is none yet) and `returns`; a new one takes the
+    place of the oldest. `stored` counts all that were ever stored.
     """
 
     writing: Int[Array, " B"]
@@ -121,11 +106,8 @@ class Slots(eqx.Module):
 class SequenceBuffer(eqx.Module):
     """The running sequences of B actors and the last N complete ones.
 
-    Attributes:
-        frames: what is seen of S_t, in N + B slots of S steps.
-        actions: A_t, in the same slots.
-        running: steps of the running sequences.
-        slots: which slot is whose.
+    `frames` hold what is seen of S_t, and `actions` A_t, in N + B slots of S steps; `running` counts the steps of the
+    running sequences.
     """
 
     frames: PyTree
@@ -135,10 +117,7 @@ class SequenceBuffer(eqx.Module):
 
     @classmethod
     def empty(cls, frame: PyTree, actors: int, capacity: int, steps: int) -> SequenceBuffer:
-        """Room for N = `capacity` complete sequences of S = `steps` steps beside those of B <= N actors.
-
-        `frame` has the shape and type of what is kept of an observation.
-        """
+        """Room for N = `capacity` complete sequences of S = `steps` steps beside those of B <= N actors."""
         slots = jnp.arange(actors + capacity, dtype=jnp.int32)
         return cls(
             frames=_room(frame, actors + capacity, steps),
@@ -161,7 +140,6 @@ class SequenceBuffer(eqx.Module):
 
     @property
     def stored(self) -> Int[Array, ""]:
-        """The number of complete sequences that were ever stored."""
         return self.slots.stored
 
     def marks(self, trajectory: Trajectory) -> SequenceMarks:
@@ -184,15 +162,9 @@ class SequenceBuffer(eqx.Module):
     ) -> tuple[SequenceBuffer, Float[Array, ""]]:
         """With the next segment of every actor; any number of sequences may end in it.
 
-        Args:
-            frames: what is to be kept of S_0 … S_{T−1}.
-            actions: A_0 … A_{T−1}.
-            rewards: R_1 … R_T.
-            valid: which steps belong to sequences.
-            marks: where these start and end.
-
-        Returns:
-            The buffer, and the largest |return| of the sequences that were completed, 0 if none was.
+        `frames` are what is to be kept of S_0 … S_{T−1}, `valid` and `marks` say which steps belong to sequences and
+        where these start and end. Returns the buffer, and the largest |return| of the sequences that were completed, 0
+        if none was.
         """
         capacity, count = self.actions.shape[0], valid.shape[1]
         rewards = jnp.where(valid, rewards, 0.0)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import Environment
-from paircredit.errors import PaircreditError, unknown_name
+from paircredit.errors import PaircreditError, refuse_unknown
 from paircredit.estimators.redistribution import prediction_quality
 from paircredit.metagradient.optimisers import Optimiser, adam, apply_updates
 from paircredit.methods.loops import Trained, mean_over_valid
@@ -113,12 +113,10 @@ class ReturnPrediction(eqx.Module):
                 f"A replay buffer of {self.capacity} episodes (prediction.capacity) cannot hold the {episodes} of one "
                 "update (inner.episodes); make it at least as large."
             )
-        if self.scaling not in get_args(Scaling):
-            raise unknown_name("scaling of returns", self.scaling, get_args(Scaling))
+        refuse_unknown("scaling of returns", self.scaling, get_args(Scaling))
 
     @property
     def optimiser(self) -> Optimiser:
-        """Trains the predictor."""
         return adam(
             self.learning_rate,
             b1=self.first_moment_decay,
@@ -128,13 +126,11 @@ class ReturnPrediction(eqx.Module):
         )
 
     def predictor(self, key: Key[Array, ""], env: Environment, network: NetworkSpec) -> ReturnPredictor:
-        """A predictor at its start."""
         return ReturnPredictor.random(
             key, env.spec, network, self.width, self.cells, self.start, self.first_change, self.inputs, self.one_module
         )
 
     def init(self, key: Key[Array, ""], env: Environment, network: NetworkSpec) -> Trained:
-        """A predictor at the start of its training, with nothing stored."""
         below, draws = jax.random.split(key)
         predictor = self.predictor(below, env, network)
         state = PredictionState(self.optimiser.init(predictor), EpisodeBuffer.empty(env, self.capacity), draws)

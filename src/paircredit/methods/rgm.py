@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,13 +10,11 @@ from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import Environment
 from paircredit.estimators import discounted_returns
+from paircredit.methods.agent import ActorCritic
 from paircredit.methods.rule import Credit, Experience, Needs
 from paircredit.settings import setting
 from paircredit.types import Trajectory
 from paircredit.weights.return_generator import Bound, ReturnGenerator, TransformerSpec
-
-if TYPE_CHECKING:
-    from paircredit.methods.agent import ActorCritic
 
 
 class RGM(eqx.Module):
@@ -33,7 +31,6 @@ class RGM(eqx.Module):
     )
 
     def weights(self, agent: ActorCritic, key: Key[Array, ""], env: Environment) -> ReturnGenerator:
-        """A return generator whose weights start near 1."""
         return ReturnGenerator.random(key, env.spec, agent.network, self.transformer, self.bound, agent.weight_scale)
 
     def credit(self, weights: ReturnGenerator, experience: Experience) -> Credit:

@@ -1,8 +1,7 @@
 """What a method is, and what a credit rule adds to the one actor-critic.
 
 A method is a frozen dataclass of hyperparameters with pure functions. Floats among the hyperparameters are traced, so
-that a sweep compiles once and members with different settings train in one program; what shapes the program (a number
-of episodes, a choice of optimiser) is static.
+that members with different settings train in one program; what shapes the program is static.
 
 A rule is its credit, and what learns beside policy and values. It speaks of one trajectory, as the paper does; the
 agent maps it over the batch. Everything in `Experience` is a constant: η enters the credit through `weights` and
@@ -48,10 +47,6 @@ class Credit(eqx.Module):
     baseline: Float[Array, "*batch T"]
     weighted_return: Float[Array, "*batch T"] | Any = None
     regular_return: Float[Array, "*batch T"] | Any = None
-
-    def predicting(self, weighted: Array, regular: Array) -> Credit:
-        """The same credit, with other returns for the value functions to predict."""
-        return dataclasses.replace(self, weighted_return=weighted, regular_return=regular)
 
 
 class Experience(eqx.Module):
@@ -191,13 +186,9 @@ def lambda_credit(
     discounts: Float[Array, " T"],
     lambda_: Float[Array, " T"] | float | Array,
 ) -> Credit:
-    """The λ-estimator as credit: TD errors, weighed by products of γλ.
+    """The λ-estimator as credit: TD errors of the trajectory's rewards, weighed by products of γλ.
 
-    Args:
-        trajectory: a trajectory with the rewards to be credited.
-        values: of its T+1 observations.
-        discounts: γ, 0 where the episode terminated.
-        lambda_: λ, or one per step: `lambda_[k]` belongs to S_{k+1}.
+    Of several λ `lambda_[k]` belongs to S_{k+1}.
     """
     rewards, valid = trajectory.rewards, trajectory.valid
     advantages = lambda_advantages(rewards, values, discounts, lambda_, valid)

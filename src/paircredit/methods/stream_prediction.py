@@ -5,6 +5,7 @@ In a stream the return that is predicted is that of a sequence: an episode, or a
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -72,16 +73,8 @@ def learn_from_segment(
 ) -> tuple[Trained, Float[Array, ""], Float[Array, ""], Float[Array, "B T"]]:
     """Store the next segment of every actor, learn if it is time to, then redistribute its rewards.
 
-    Args:
-        prediction: hyperparameters.
-        trained: the predictor.
-        segment: the next steps of every actor.
-        largest: the largest |return| of a sequence so far.
-        quality: of the predictions when the predictor last learned; 0 before.
-        compensation: where the error of a sequence's last prediction goes.
-
-    Returns:
-        Predictor, largest and quality afterwards, and the redistributed rewards.
+    `largest` is the largest |return| of a sequence so far, and `quality` that of the predictions when the predictor
+    last learned, 0 before. Returns predictor, largest and quality afterwards, and the redistributed rewards.
     """
     state: StreamState = trained.state
     marks = state.buffer.marks(segment)
@@ -112,8 +105,8 @@ def redistribute_segment(
 ) -> tuple[Float[Array, "B T"], ReaderState]:
     """The redistributed rewards of the next segment of every actor, and where the predictor then is.
 
-    It goes on from the memories it has. Where it has learned since, these are what it used to make of the sequence; the
-    prediction that the first step is compared with is made anew of the memory, so that learning is no reward.
+    It goes on from the memories it has, made of the sequence before it last learned; the prediction that the first step
+    is compared with is made anew of the memory, so that learning is no reward.
     """
     observations = jax.tree.map(lambda x: x[:, :-1], segment.observations)
     reading = jax.vmap(predictor.read)(
@@ -121,10 +114,7 @@ def redistribute_segment(
     )
     factor = prediction.factor(largest)
 
-    def rewards(g: Array, r: Array, marked: SequenceMarks, v: Array, standing: Array, missing: Array) -> tuple:
-        return redistribute_stream(g, r, marked, v, standing, missing, compensation)
-
-    redistributed, missing = jax.vmap(rewards)(
+    redistributed, missing = jax.vmap(partial(redistribute_stream, compensation=compensation))(
         reading.predictions / factor, segment.rewards, marks, segment.valid, reading.standing / factor, reader.missing
     )
     last = jax.tree.map(lambda x: x[:, -1], predictor.seen(observations))
@@ -154,10 +144,8 @@ def train_if_due(
     """Up to `prediction.epochs` epochs, until the predictions of the last sequences learned from can be trusted at all.
 
     A loop that does not begin is all it costs while nothing is due, also with a member axis, where a branch would be
-    computed always; the buffer is read by the loop and not carried through it.
-
-    Returns the predictor, its optimiser, and the quality: of the last sequences, as they were predicted before they
-    were learned from.
+    computed always. Returns the predictor, its optimiser, and the quality of the last predictions made before learning
+    from them.
     """
     size, most = prediction.batch_size, prediction.epochs * max(1, prediction.capacity // prediction.batch_size)
     evaluated = min(RECENT, most * size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -14,14 +14,12 @@ from jaxtyping import Array, Float, Key
 from paircredit.envs.protocol import Environment
 from paircredit.estimators import associated_rewards, synthetic_rewards
 from paircredit.metagradient.optimisers import Optimiser
+from paircredit.methods.agent import ActorCritic, Learner
 from paircredit.methods.loops import Trained, mean_over_valid
 from paircredit.methods.rule import Credit, Experience, Needs, lambda_credit
 from paircredit.networks.state_functions import Contribution, contribution_for
 from paircredit.settings import setting
 from paircredit.types import Trajectory
-
-if TYPE_CHECKING:
-    from paircredit.methods.agent import ActorCritic, Learner
 
 
 class Associations(eqx.Module):

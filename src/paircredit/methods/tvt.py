@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from paircredit.envs.protocol import Environment
 from paircredit.estimators import transported_values
 from paircredit.estimators.transport import recency_window
-from paircredit.methods.loops import InnerLoop, Trained, legal_log_probs, over_steps
+from paircredit.methods.loops import InnerLoop, Trained, over_steps, policy_terms
 from paircredit.methods.rule import Credit, lambda_credit
 from paircredit.networks import MemorySpec, NetworkSpec
 from paircredit.networks.reconstructive_memory import PictureDecoder, ReconstructiveMemory, RecurrentState, Thought
@@ -151,16 +151,10 @@ class TVT(eqx.Module):
         return Unroll(actions, rewards, thoughts, logits, values)
 
     def bonus(self, unroll: Unroll, trajectory: Trajectory) -> Float[Array, "B T"]:
-        """The value that is transported to every step of a batch."""
-        window = recency_window(self.inner.discount)
-
-        def of_episode(weights: Array, strengths: Array, values: Array, valid: Array) -> Array:
-            return transported_values(weights, strengths, values, window, self.threshold, self.alpha, valid)
-
-        read = unroll.thoughts.read
-        return jax.vmap(of_episode)(
-            read.weights[:, :-1], read.strengths[:, :-1], unroll.values[:, :-1], trajectory.valid
-        )
+        window, read = recency_window(self.inner.discount), unroll.thoughts.read
+        weights, strengths, values = (x[:, :-1] for x in (read.weights, read.strengths, unroll.values))
+        transport = jax.vmap(transported_values, in_axes=(0, 0, 0, None, None, None, 0))
+        return transport(weights, strengths, values, window, self.threshold, self.alpha, trajectory.valid)
 
     def _credit(self, unroll: Unroll, trajectory: Trajectory) -> Credit:
         """Of rewards with transported value; no gradient goes in."""
@@ -174,19 +168,14 @@ class TVT(eqx.Module):
 @jax.custom_vjp
 def clip_gradient(x: Float[Array, "*shape"], limit: float) -> Float[Array, "*shape"]:
     """The same numbers; every number of the gradient that flows back through it is cut to ± limit."""
-    del limit
     return x
-
-
-def _clip_forward(x: Array, limit: float | Array) -> tuple[Array, float | Array]:
-    return x, limit
 
 
 def _clip_backward(limit: float | Array, gradient: Array) -> tuple[Array, Array]:
     return jnp.clip(gradient, -limit, limit), jnp.zeros_like(limit)
 
 
-clip_gradient.defvjp(_clip_forward, _clip_backward)
+clip_gradient.defvjp(lambda x, limit: (x, limit), _clip_backward)
 
 
 def sum_of_episode(x: Float[Array, "B T"], valid: Bool[Array, "B T"]) -> Float[Array, ""]:
@@ -198,11 +187,8 @@ def policy_loss(
     logits: Float[Array, "B T A"], trajectory: Trajectory, advantages: Float[Array, "B T"], entropy_cost: float
 ) -> Float[Array, ""]:
     """−Σ_t [Ψ_t log π(A_t) + β H(π_t)], the advantages held constant."""
-    log_probs = legal_log_probs(logits, trajectory.legal)
-    taken = jnp.take_along_axis(log_probs, trajectory.actions[..., None], axis=-1)[..., 0]
-    entropy = -jnp.sum(jnp.where(trajectory.legal, jnp.exp(log_probs) * log_probs, 0.0), axis=-1)
-    credited = jax.lax.stop_gradient(jnp.where(trajectory.valid, advantages, 0.0))
-    return -sum_of_episode(credited * taken + entropy_cost * entropy, trajectory.valid)
+    terms = policy_terms(logits, trajectory, jax.lax.stop_gradient(advantages), entropy_cost)
+    return -sum_of_episode(terms, trajectory.valid)
 
 
 def value_loss(

@@ -1,9 +1,9 @@
 """The additive cell: an LSTM that never forgets, and the recurrence in it that must go step by step.
 
 `additive_scan` is that recurrence with a derivative by hand and nothing else in the loop. On a GPU one kernel makes all
-steps of an episode: a step is a product of one vector with one small matrix, which stays in registers; as operations of
-their own the steps would be two launches each, which cost more than the arithmetic. The kernels are written in Pallas
-for its Triton back end; `interpret` runs them on a CPU, for the tests. The number of cells must be a power of two.
+steps of an episode: the small matrix stays in registers, and steps of their own would be two launches each, which cost
+more than the arithmetic. The kernels are written in Pallas for its Triton back end; `interpret` runs them on a CPU, for
+the tests. The number of cells must be a power of two.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plgpu
 from jaxtyping import Array, Bool, Float, Key
 
-from paircredit.errors import unknown_name
+from paircredit.errors import refuse_unknown
 from paircredit.networks.layers import Dense
 
 CellStart = Literal["closed", "xavier"]
@@ -29,7 +29,6 @@ MOST_CELLS = 128
 """Cells up to which `auto` takes the kernel, whose matrix stays in registers."""
 ScanBackend = Literal["auto", "loop", "kernel", "interpreted kernel"]
 WARPS = 4
-"""Warps per program of the kernels."""
 
 
 class AdditiveCell(eqx.Module):
@@ -49,8 +48,7 @@ class AdditiveCell(eqx.Module):
         `closed`: weights of deviation 0.1 and gates that let one part in 20 in (RUDDER's demonstration). `xavier`:
         weights of Xavier's deviation and gates half open (RUDDER's tutorial).
         """
-        if start not in get_args(CellStart):
-            raise unknown_name("start of the cell", start, get_args(CellStart))
+        refuse_unknown("start of the cell", start, get_args(CellStart))
         keys = jax.random.split(key, 4)
 
         def layer(weight: Array, bias: Array, rows: int, centre: float) -> Dense:
@@ -101,11 +99,9 @@ def additive_scan(
 ) -> Float[Array, "T C"]:
     """c_t = c_{t−1} + sigmoid(c_{t−1} R + b) · z_t for every step t: candidates z, weight R, bias b, start c_{−1}.
 
-    The derivative is written by hand: one small product per step goes back through time, and the gradients of R and b
-    are taken of all steps at once, which automatic differentiation would do step by step.
-
-    Back ends: `loop`, a compiled loop of small operations; `kernel`, all steps in one GPU kernel; `auto`, the kernel
-    where it can run, which is three times as fast as the loop (tools/benchmarks/additive_scan.py).
+    In the derivative, by hand, one small product per step goes back through time, and the gradients of R and b are
+    taken of all steps at once. Back ends: `loop`, a compiled loop of small operations; `kernel`, all steps in one GPU
+    kernel; `auto`, the kernel where it can run, which is three times as fast (tools/benchmarks/additive_scan.py).
     """
     return _scan(_choose(candidates) if backend == "auto" else backend, candidates, weight, bias, start)
 

@@ -129,9 +129,8 @@ class Conv3x3(eqx.Module):
 class RowMatrix(eqx.Module):
     """A convolution as a banded matrix [3·W·channels, W·filters] that holds the kernel once per column.
 
-    It multiplies three neighbouring rows side by side. That is W/3 times the arithmetic of 3×3 patches times a matrix,
-    in one well-shaped product, and a third of the memory: on pictures this small it is the faster way, on a GPU and on
-    a CPU.
+    It multiplies three neighbouring rows side by side: W/3 times the arithmetic of 3×3 patches times a matrix, but one
+    well-shaped product and a third of the memory, which is faster on pictures this small.
     """
 
     matrix: Float[Array, "inputs outputs"]
@@ -167,7 +166,6 @@ class LSTM(eqx.Module):
         return cls(Dense.random(key, inputs + width, 4 * width))
 
     def initial_state(self) -> CellState:
-        """Zeros, before the first step."""
         zeros = jnp.zeros((self.gates.bias.shape[0] // 4,), dtype=self.gates.bias.dtype)
         return CellState(zeros, zeros)
 

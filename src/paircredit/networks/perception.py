@@ -1,8 +1,7 @@
 """Perception modules: from what an environment shows to a vector of features.
 
 `perception_of` chooses one: the paper's for small pictures, that of Mnih et al. (2015) for large ones, two dense layers
-for vectors, and an embedding for numbered states, where a method needs more than a table. `prepare` computes what
-stays the same from step to step before a loop over steps.
+for vectors, and an embedding for numbered states, where a method needs more than a table.
 """
 
 from __future__ import annotations
@@ -127,10 +126,7 @@ class StridedConvolution(eqx.Module):
         return self.matrix(self.patches(x))
 
     def patches(self, x: Float[Array, "H W C"]) -> Float[Array, "h w P"]:
-        """All patches of a picture. Pixels that fill no block are left out.
-
-        The picture is cut into blocks once; a patch is a few neighbouring blocks.
-        """
+        """All patches of a picture, each a few neighbouring blocks. Pixels that fill no block are left out."""
         s, across = self.stride, self.size // self.stride
         rows, columns, channels = x.shape[0] // s, x.shape[1] // s, x.shape[2]
         blocks = x[: rows * s, : columns * s].reshape(rows, s, columns, s, channels)

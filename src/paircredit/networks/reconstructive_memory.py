@@ -1,13 +1,11 @@
 """The reconstructive memory agent: an LSTM controller with an external memory, and decoders that keep its code honest.
 
 *One step.* The code z of what is seen, the controller, a read of the memory as it was before this step, the write of z,
-then policy and value. What does not depend on the step before (perception, policy, value, decoders) is apart from what
-does (`recall`), so that learning computes it for a whole episode at once.
+then policy and value. Only `recall` depends on the step before; learning computes all else for an episode at once.
 
-*The memory.* A row is written per step, and heads read by similarity. Row q holds what was written at step q; rows not
-yet written are zeros that take part in every read, with similarity 0. A head reads the k most similar rows, so no more
-than k unwritten rows can matter: in an episode of T steps a memory of T + k rows reads exactly as one of a thousand
-does, and no more are kept.
+*The memory.* A row is written per step, and heads read by similarity. Rows not yet written are zeros that take part in
+every read, with similarity 0. A head reads the k most similar rows, so no more than k unwritten rows can matter: in an
+episode of T steps a memory of T + k rows reads exactly as one of a thousand does, and no more are kept.
 
 *The decoders* go from a code back to the observation it was made of: what an agent reconstructs, its code must keep.
 """
@@ -46,7 +44,6 @@ class MemorySpec:
     hidden: int = setting(200, "Hidden units of policy and value", at_least=1)
 
     def check(self, horizon: int) -> None:
-        """Refuse sizes that cannot work, and episodes that do not fit."""
         check_all(self, "memory")
         if self.top_reads > self.rows:
             raise PaircreditError(
@@ -71,7 +68,6 @@ class Memory(NamedTuple):
 
     @classmethod
     def empty(cls, rows: int, width: int, dtype: jnp.dtype) -> Memory:
-        """A memory in which nothing is written yet."""
         contents = jnp.zeros((rows, width), dtype=dtype)
         return cls(contents, inverse_norm(contents))
 
@@ -120,8 +116,7 @@ def inverse_norm(x: Float[Array, "*batch W"]) -> Float[Array, "*batch"]:
 def largest(scores: Float[Array, "H R"], count: int) -> Bool[Array, "H R"]:
     """Marks the `count` largest scores of every row; of equal ones the first.
 
-    Every score is compared with every other, and no index leaves: for a few hundred rows one pass on a GPU, where
-    sorting and gathering would be many.
+    Every score is compared with every other, which on a GPU is one pass for a few hundred rows, where sorting is many.
     """
     rows = scores.shape[-1]
     if count >= rows:
@@ -135,8 +130,8 @@ def largest(scores: Float[Array, "H R"], count: int) -> Bool[Array, "H R"]:
 class PictureDecoder(eqx.Module):
     """dense – (transposed) conv 3×3 – (transposed) conv 3×3: the perception module's convolutions, mirrored.
 
-    A transposed convolution of stride 1 that keeps its size is a convolution. The flags are not reconstructed: the
-    paper does not say, and the original has none.
+    At stride 1 and the same size the transposed is a convolution. The flags are not reconstructed (the paper does not
+    say).
     """
 
     first: Dense
@@ -223,8 +218,8 @@ class ReconstructiveMemory(eqx.Module):
     """All parameters of the agent.
 
     The encoder of z sees [features of the observation, previous action and reward, controller and reads of the step
-    before]. Its first layer is one layer whose matrix is kept in these three parts: the sum is the same, the first two
-    are computed outside the loop over time, and no large matrix has an odd number of rows.
+    before]. The matrix of its first layer is kept in these three parts: the first two are computed outside the loop
+    over time, and none has an odd number of rows.
     """
 
     perception: PerceptionModule
@@ -280,7 +275,6 @@ class ReconstructiveMemory(eqx.Module):
         )
 
     def initial_state(self) -> RecurrentState:
-        """The state at the start of an episode: all zeros."""
         width, dtype = self.code.bias.shape[0], self.code.bias.dtype
         return RecurrentState(
             self.lower.initial_state(),
@@ -318,7 +312,6 @@ class ReconstructiveMemory(eqx.Module):
         return jax.lax.scan(step, self.initial_state(), (jnp.arange(actions.shape[0]), sensed))[1]
 
     def action_logits(self, thought: Thought) -> Float[Array, " A"]:
-        """Logits of the actions, from code, controller and read."""
         return self.policy(jnp.concatenate([thought.code, thought.controls, thought.read.content]))
 
     def state_value(self, code: Float[Array, " W"], logits: Float[Array, " A"]) -> Float[Array, ""]:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from paircredit.envs.protocol import EnvSpec, Pixels
-from paircredit.errors import unknown_name
+from paircredit.errors import refuse_unknown
 from paircredit.networks.additive_cell import AdditiveCell, CellStart
 from paircredit.networks.layers import Dense, NetworkSpec
 from paircredit.networks.perception import PerceptionModule, of_change, perception_of
@@ -23,12 +23,9 @@ Inputs = Literal["both", "change"]
 
 
 class Reading(NamedTuple):
-    """The predictions for a segment of a stream of sequences.
+    """The predictions g_t for a segment of a stream of sequences, and the memory after its last step.
 
-    Attributes:
-        predictions: g_t of every step.
-        standing: the prediction before the first step, made from the memory of the segment before.
-        memory: the memory after the last step.
+    `standing` is the prediction before the first step, made from the memory of the segment before.
     """
 
     predictions: Float[Array, " T"]
@@ -39,11 +36,10 @@ class Reading(NamedTuple):
 class ReturnPredictor(eqx.Module):
     """Predicts the return from frame, change of frame and action: perception – dense – cell – linear.
 
-    Frame and change of frame have a perception module each (paper, KtD appendix). Because the last layer is linear and
-    the cell only adds, the difference of two predictions in a row is what the step between them added. The actions have
-    a matrix of their own where they join: the sum is that of one layer on everything, and no matrix has an odd number
-    of rows. Without the frame (paper, Atari appendix) `frame` is None, as it is where one module looks at both. Of
-    stacked frames the predictor sees the newest.
+    Frame and change of frame have a perception module each (paper, KtD appendix); `frame` is None where one module
+    looks at both, or at the change alone (paper, Atari appendix). Because the last layer is linear and the cell only
+    adds, the difference of two predictions in a row is what the step between them added. The actions have a matrix of
+    their own where they join, as in `Perception`. Of stacked frames the predictor sees the newest.
     """
 
     frame: PerceptionModule | None
@@ -75,10 +71,8 @@ class ReturnPredictor(eqx.Module):
         the first step is `zero` or the `whole` frame. It sees frame and change of frame, with a perception module each
         or one for both, or the `change` alone; the action joins either.
         """
-        if first_change not in get_args(FirstChange):
-            raise unknown_name("first change", first_change, get_args(FirstChange))
-        if inputs not in get_args(Inputs):
-            raise unknown_name("kind of inputs", inputs, get_args(Inputs))
+        refuse_unknown("first change", first_change, get_args(FirstChange))
+        refuse_unknown("kind of inputs", inputs, get_args(Inputs))
         seen, channels = spec.observation, None
         if isinstance(seen, Pixels) and seen.stacked > 1:
             spec, channels = dataclasses.replace(spec, observation=seen.frame), seen.frame.channels
@@ -104,7 +98,6 @@ class ReturnPredictor(eqx.Module):
         return PixelObservation(observations.pixels[..., -self.channels :], observations.flags)
 
     def empty_memory(self) -> Float[Array, " C"]:
-        """The memory of the cell before the first step."""
         return jnp.zeros_like(self.cell.gate.bias)
 
     def steps(self, observations: PyTree, actions: Int[Array, " T"]) -> Float[Array, "T D"]:

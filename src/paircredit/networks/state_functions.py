@@ -1,8 +1,7 @@
 """Functions of a state: policy, value, λ and contribution, each as a table or as a network.
 
 A table serves numbered states: it cannot generalise and therefore cannot confuse. Whatever else an environment shows
-goes through a perception module with one linear layer per output on top. The functions that end in `_for` look at the
-environment and choose.
+goes through a perception module with one linear layer per output on top. Functions named `…_for` choose.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class ValueTable(eqx.Module):
         return self.values[observation]
 
     def features(self, observation: Int[Array, ""]) -> None:
-        del observation
+        return None
 
 
 class ValueNetwork(eqx.Module):
@@ -117,10 +116,8 @@ class LambdaNetwork(eqx.Module):
 class Contribution(NamedTuple):
     """The three numbers that synthetic returns learn about a state.
 
-    Attributes:
-        later: c(s), what the state adds to rewards that come later.
-        gate: g(s) in (0, 1), how much of what earlier states added arrives here.
-        here: b(s), what arrives here whatever came before.
+    c(s), what it adds to rewards that come `later`; the `gate` g(s) in (0, 1), how much of what earlier states added
+    arrives here; b(s), what arrives `here` whatever came before.
     """
 
     later: Float[Array, "*batch"]
@@ -164,8 +161,7 @@ class ContributionHead(eqx.Module):
 class ContributionNetwork(eqx.Module):
     """A perception module with three heads.
 
-    The head of c sees the features as constants: they stand for the memories of an agent, which keep no gradient. The
-    perception module learns from what the other two heads say about the current state.
+    The head of c sees the features as constants: they stand for the memories of an agent, which keep no gradient.
     """
 
     perception: PerceptionModule
@@ -236,8 +232,7 @@ def lambda_for(
 ) -> LambdaTable | LambdaNetwork:
     """A λ(s) that is nearly `start` everywhere: a table, or a network where tables do not fit.
 
-    The logits of a table start uniform in ± `scale`; the last layer of a network is so scaled. At 0 every state starts
-    at `start` exactly.
+    The logits of a table start uniform in ± `scale`; the last layer of a network is so scaled.
     """
     middle = jnp.log(jnp.asarray(start, dtype=float)) - jnp.log1p(-jnp.asarray(start, dtype=float))
     if isinstance(spec.observation, Discrete):

@@ -11,9 +11,8 @@ from jaxtyping import Array, Key
 from paircredit.envs.protocol import Environment
 from paircredit.errors import PaircreditError
 from paircredit.metagradient import MetaProblem, check_metagradient, unrolled_objective
-from paircredit.metagradient.checks import GradientCheck
 from paircredit.metagradient.optimisers import apply_updates
-from paircredit.metagradient.problem import Tape
+from paircredit.metagradient.problem import GradientCheck, Tape
 from paircredit.methods.loops import Trained
 from paircredit.methods.registry import method_name
 from paircredit.training.loop import inner_updates
@@ -79,8 +78,8 @@ def replayed_policies(problem: MetaProblem, eta: PyTree, policy: PyTree, state: 
 def _refuse_another_policy(method: Any, learned: Trained, replayed: Trained) -> None:
     """Compare policies and the states of their optimisers, stacked over updates, up to rounding.
 
-    An optimiser that divides by the size of its gradient hardly moves a policy otherwise along 2Ψ than along Ψ; what it
-    remembers of the gradients shows the difference.
+    An optimiser that divides by the size of its gradient moves a policy along 2Ψ as along Ψ; its state shows the
+    difference.
     """
     for made, said in zip(jax.tree.leaves(learned), jax.tree.leaves(replayed), strict=True):
         made, said = (np.asarray(x, dtype=np.float64).reshape(len(x), -1) for x in (made, said))

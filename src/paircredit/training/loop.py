@@ -1,8 +1,7 @@
 """The loop. One, for every method, with a member axis.
 
 An iteration is a pure function of the state; a chunk is a scan of iterations, mapped over members (seed × setting ×
-variant) and compiled once. What leaves the device are the summaries of a chunk, of fixed shape: nothing grows with
-time.
+variant) and compiled once. What leaves the device are the summaries of a chunk: nothing grows with time.
 
 Two protocols. *Online*, as agents live: learn from the last batch, collect the next, let it evaluate the weights.
 *Reset*, as the paper looks at weights: forget policy and values, make K inner updates, and follow the gradient of all
@@ -77,7 +76,7 @@ def start(method: Method, env: Environment, plan: Plan, key: Key[Array, ""], wei
         return LoopState(learner, (), key)
     actors: PyTree = ()
     if not env.spec.whole_episodes:
-        actor_key, rollout_key = keys_of_actors(rollout_key)
+        actor_key, rollout_key = jax.random.split(rollout_key)
         actors = start_actors(method, learner, env, actor_key)
     trajectory, actors = collect(method, learner, env, actors, rollout_key)
     return LoopState(learner, trajectory, key, actors)
@@ -95,7 +94,7 @@ def online_iteration(method: Any, env: Environment, plan: Plan, state: LoopState
 
 
 # The steps of an online training, in their order. Where environments live on the host, the same functions are compiled
-# apart from each other (`hosted/programs.py`), with the collecting between them.
+# apart from each other (`hosted.py`), with the collecting between them.
 
 
 def fresh_learner(
@@ -107,12 +106,6 @@ def fresh_learner(
     if weights is not None:
         learner = replace(learner, weights=replace(learner.weights, parameters=weights))
     return learner, rollout_key, key
-
-
-def keys_of_actors(rollout_key: Key[Array, ""]) -> tuple[Key[Array, ""], Key[Array, ""]]:
-    """Keys of the actors' first episodes, and of their first segment."""
-    actor_key, rollout_key = jax.random.split(rollout_key)
-    return actor_key, rollout_key
 
 
 def learn(
@@ -127,7 +120,6 @@ def learn(
 
 
 def improves_weights(method: Any, plan: Plan) -> bool:
-    """Whether the outer loop runs."""
     return plan.learn_weights and method.learns_weights
 
 
@@ -176,10 +168,8 @@ def inner_updates(
     """Some inner updates in a row, with all that a metagradient through them needs.
 
     Batch i is collected with θ_i, evaluates update i−1 and feeds update i. Of K+1 batches the first only feeds and the
-    last only evaluates; its update is thrown away, which is cheaper than a second copy of the rollout in the program.
-
-    Returns the learner after the last batch; inner and, if they are to `evaluate`, outer data of the K = `count`
-    updates, stacked; mean returns of the batches.
+    last only evaluates; its update is thrown away. Returns the learner after the last batch; inner and, if they are to
+    `evaluate`, outer data of the K = `count` updates, stacked; mean returns of the batches.
     """
 
     def update(before: Any, batch_key: Array) -> tuple[Any, tuple]:
@@ -234,7 +224,6 @@ def _start(methods: PyTree, envs: PyTree, plan: Plan, keys: Array, weights: PyTr
 
 
 def chunk(methods: PyTree, envs: PyTree, plan: Plan, state: LoopState) -> tuple[LoopState, Summary]:
-    """What `run_chunk` compiles."""
     iteration = online_iteration if plan.protocol == "online" else reset_iteration
 
     def member(method: Method, env: Environment, own: LoopState) -> tuple[LoopState, Summary]:

@@ -1,17 +1,19 @@
 """The member axis: many training runs as one array program, spread over several devices.
 
 Members do not talk to each other, so every device gets an equal share of them and runs the very program that it would
-run for these members alone. To the outside the shares are one array with a member axis, laid over a mesh.
+run for these members alone. To the outside the shares are one array with a member axis, laid over a mesh. A program
+partitioned by the compiler would be optimised along another path, which changes last digits, and an adaptive optimiser
+makes 1e-4 of a last digit. With tables numbers do not depend on the number of devices at all; with networks they do in
+last digits, because products over more members may be summed otherwise.
 
-A program partitioned by the compiler (`jit` on arrays that are spread, or `shard_map`) would need no communication
-either, but it is optimised along another path, which changes last digits; and an adaptive optimiser makes 1e-4 of a
-last digit. This way a share's numbers are those of its members alone. With tables they do not depend on the number of
-devices at all; with networks they do in last digits, because products over more members may be summed otherwise.
+Where they are too many for the memory of a device, a sentence says which numbers to lower.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -21,12 +23,17 @@ import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from jaxtyping import Array, Key
 
-from paircredit.errors import PaircreditError
+from paircredit.envs.protocol import Environment, Pixels, Vector
+from paircredit.errors import NotEnoughMemoryError, PaircreditError
 from paircredit.training.loop import LoopState, Plan, Summary, run_chunk, start_members
 from paircredit.types import PyTree, is_key
 
 SEEDS = range(2**32)
 """Random generators look at 32 bits of a seed and no more: larger ones and negative ones would repeat these."""
+_SIGNS = ("RESOURCE_EXHAUSTED", "Out of memory")
+"""What XLA calls it; within a program on a CPU it is an internal error."""
+_FEW = 16
+"""Members whose parameters are not counted: nobody has such large networks here."""
 
 
 def stack_members(members: Sequence[Any]) -> Any:
@@ -118,3 +125,50 @@ def _split(tree: PyTree, sharding: NamedSharding) -> list[PyTree]:
     leaves, structure = jax.tree.flatten(tree)
     shards = [sorted(leaf.addressable_shards, key=lambda shard: shard.index[0].start or 0) for leaf in leaves]
     return [jax.tree.unflatten(structure, [own[i].data for own in shards]) for i in range(sharding.num_devices)]
+
+
+@contextlib.contextmanager
+def enough_memory(members: int, episodes: int, horizon: int) -> Iterator[None]:
+    """Around a program of M members, B episodes and T steps: where memory runs out, a sentence says what to lower."""
+    try:
+        yield
+    except (MemoryError, jax.errors.JaxRuntimeError) as error:
+        if not isinstance(error, MemoryError) and not any(sign in str(error) for sign in _SIGNS):
+            raise
+        raise _too_much(members, episodes, horizon) from error
+
+
+def refuse_too_large(methods: Sequence[Any], env: Environment) -> None:
+    """Refuse observations and learners that alone are larger than the device's memory, before anything is compiled."""
+    room, method, seen, horizon = _device_bytes(), methods[0], env.spec.observation, env.spec.horizon
+    if room is None:
+        return
+    members = len(methods) // shares(len(methods), jax.local_device_count())
+    if isinstance(seen, Pixels):
+        each = seen.height * seen.width * seen.channels
+    else:
+        each = 4 * (seen.size if isinstance(seen, Vector) else 1)
+    needed = members * method.episodes * horizon * each
+    if needed <= room and (method.setting_of_memory or len(methods) > _FEW):
+        learner = jax.eval_shape(lambda key: method.init(key, env), jax.random.key(0))
+        needed = members * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(learner))
+    if needed > room:
+        gib = f" (they take {needed / 2**30:,.1f} GiB, and it has {room / 2**30:.1f} GiB)"
+        raise _too_much(members, method.episodes, horizon, gib, method.setting_of_memory)
+
+
+def _too_much(members: int, episodes: int, horizon: int, how_much: str = "", setting: str = "") -> NotEnoughMemoryError:
+    stored = f", what they store (--method.{setting})" if setting else ""
+    return NotEnoughMemoryError(
+        f"M = {members:,} members with B = {episodes:,} episodes of T = {horizon:,} steps are too much for the memory "
+        f"of the device{how_much}; lower M (fewer seeds or variants in one run){stored}, B (--method.inner.episodes) "
+        "or T (a shorter environment)."
+    )
+
+
+def _device_bytes() -> int | None:
+    """Those of the first device, where it tells; a CPU has the memory of its machine."""
+    device = jax.local_devices()[0]
+    if device.platform == "cpu" and hasattr(os, "sysconf"):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return (device.memory_stats() or {}).get("bytes_limit")

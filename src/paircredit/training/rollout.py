@@ -25,15 +25,9 @@ from paircredit.types import PyTree, TimeStep, Trajectory, episode_numbers
 class Actors(eqx.Module):
     """Where B actors are in their episodes; members add a leading axis.
 
-    Attributes:
-        state: of the environments.
-        observation: what the actors see.
-        legal: what they may do.
-        carry: what they remember.
-        over: their episode has ended; the next step starts another one, if they start again.
-        return_so_far: of the episode, as players count it; None for actors that do not start again.
-        last_return: of the last episode that ended; 0 before.
-        ended: the number of episodes that have ended.
+    `carry` is what they remember. Where an episode is `over`, the next step starts another one, if they start again.
+    Only actors that do so count returns, as players would (`last_return` is 0 until an episode has ended), and the
+    episodes that have `ended`.
     """
 
     state: PyTree
@@ -47,7 +41,6 @@ class Actors(eqx.Module):
 
     @property
     def start_again(self) -> bool:
-        """Whether another episode follows an end."""
         return self.return_so_far is not None
 
 
@@ -79,18 +72,11 @@ def collect(
 ) -> tuple[Trajectory, PyTree]:
     """The next `env.spec.horizon` steps of every actor with the learner's policy.
 
+    `actors` are those that go on, or () for `method.episodes` whole episodes of fresh ones. Returns the trajectories,
+    and the actors that the next call goes on with; () again for whole episodes.
+
     Whatever does not depend on what happens is made before the loop over time: the noise that picks actions, matrices
     that a network derives from its parameters, and the episode that would begin at each step.
-
-    Args:
-        method: has `method.episodes` actors.
-        learner: has the policy that they act by.
-        env: where they act.
-        actors: those that go on (`Actors`), or () for whole episodes of fresh ones.
-        key: of everything random.
-
-    Returns:
-        The trajectories, and the actors that the next call goes on with; () again for whole episodes.
     """
     spec, count = env.spec, method.episodes
     learner = prepare(learner)
@@ -209,7 +195,6 @@ def follow(
 
 
 def recorded(before: Actors, actions: Int[Array, "*members B"], outcome: Outcome) -> Recorded:
-    """A step of these actors."""
     return Recorded(before.observation, before.legal, before.over, actions, outcome)
 
 

@@ -13,14 +13,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paircredit.envs.hosted import is_hosted
+from paircredit.envs.hosted import HostedEnvironment
 from paircredit.envs.protocol import EpisodesOnHost
-from paircredit.errors import PaircreditError, unknown_name
+from paircredit.errors import PaircreditError, refuse_unknown
 from paircredit.methods.registry import method_name
-from paircredit.training.hosted.groups import HostedMembers
+from paircredit.training.hosted import HostedMembers
 from paircredit.training.loop import LoopState, Plan, Protocol, start_program
-from paircredit.training.members import Placement, member_keys, place_members, stack_members
-from paircredit.training.memory import enough_memory, refuse_too_large
+from paircredit.training.members import (
+    Placement,
+    enough_memory,
+    member_keys,
+    place_members,
+    refuse_too_large,
+    stack_members,
+)
 from paircredit.types import PyTree
 
 LARGE_POLICY = 2**20
@@ -93,7 +99,7 @@ def train(
 @contextlib.contextmanager
 def _place(methods: Sequence[Any], envs: Sequence[Any], plan: Plan) -> Iterator[Placement]:
     """Where the members are trained, and by which programs."""
-    if not is_hosted(envs[0]):
+    if not isinstance(envs[0], HostedEnvironment):
         yield place_members(len(methods))
         return
     with HostedMembers(methods, envs[0], plan) as hosted:
@@ -112,10 +118,8 @@ def even_chunks(total_updates: int, most: int) -> int:
 
     A total with no such divisor of at least a quarter of `most` gets chunks of `most` and a remainder.
     """
-    for size in range(min(most, total_updates), max(most // 4, 1) - 1, -1):
-        if total_updates % size == 0:
-            return size
-    return min(most, total_updates)
+    largest = min(most, total_updates)
+    return next((size for size in range(largest, max(most // 4, 1) - 1, -1) if total_updates % size == 0), largest)
 
 
 def refuse_segments(methods: Sequence[Any], envs: Sequence[Any], protocol: str) -> None:
@@ -148,8 +152,7 @@ def _refuse_what_cannot_start(
     refuse_segments(methods, envs, plan.protocol)
     if plan.updates < 1 or total_updates < 0:
         raise PaircreditError(f"A chunk of {plan.updates} updates, {total_updates} in all, cannot be trained.")
-    if plan.protocol not in get_args(Protocol):
-        raise unknown_name("protocol", plan.protocol, get_args(Protocol))
+    refuse_unknown("protocol", plan.protocol, get_args(Protocol))
     if not methods:
         raise PaircreditError("There is nobody to train: give at least one method, environment and seed.")
     _refuse_shared_episodes(envs, seeds)
@@ -192,7 +195,6 @@ def _refuse_lost_learners(learner: PyTree, done: int, seeds: Sequence[int]) -> N
 
 @jax.jit
 def _all_finite(leaves: list[jax.Array]) -> jax.Array:
-    """For every member."""
     return jnp.stack([jnp.isfinite(leaf).reshape(leaf.shape[0], -1).all(axis=1) for leaf in leaves]).all(axis=0)
 
 

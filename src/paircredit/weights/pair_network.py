@@ -15,10 +15,10 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from paircredit.envs.protocol import Discrete, EnvSpec, Vector
-from paircredit.errors import PaircreditError, unknown_name
+from paircredit.errors import PaircreditError, refuse_unknown, unknown_name
 from paircredit.networks.layers import Dense, LagEncoding, NetworkSpec, PairPerception
 from paircredit.networks.perception import PerceptionModule, perception_of
-from paircredit.weights.pairs.at_once import PairParameters, dense_pair_logits, whole_pair_logits
+from paircredit.weights.pairs import PairParameters, dense_pair_logits, whole_pair_logits
 from paircredit.weights.pairs.kernel import kernel_pair_logits
 from paircredit.weights.pairs.tiled import tiled_pair_logits
 from paircredit.weights.tables import PairInputs, SigmoidTable
@@ -111,8 +111,7 @@ def weights_for(
     """Learned weights that start near ½: a table of parameters uniform in ± `scale`, or the pair network."""
     if isinstance(spec.observation, Discrete):
         return SigmoidTable.random(key, spec.observation.size, scale)
-    if network.pair_perception not in get_args(PairPerception):
-        raise unknown_name("perception of the pair network", network.pair_perception, get_args(PairPerception))
+    refuse_unknown("perception of the pair network", network.pair_perception, get_args(PairPerception))
     own = network.pair_perception == "own" or (
         network.pair_perception == "auto" and isinstance(spec.observation, Vector)
     )

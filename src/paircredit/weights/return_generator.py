@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from paircredit.envs.protocol import EnvSpec
-from paircredit.errors import PaircreditError, unknown_name
+from paircredit.errors import PaircreditError, refuse_unknown
 from paircredit.networks.layers import Dense, NetworkSpec
 from paircredit.networks.perception import PerceptionModule, perception_of
 from paircredit.settings import setting
@@ -56,7 +56,6 @@ class LayerNorm(eqx.Module):
 
     @classmethod
     def start(cls, width: int) -> LayerNorm:
-        """A layer that neither scales nor shifts yet."""
         return cls(jnp.ones((width,), dtype=float), jnp.zeros((width,), dtype=float))
 
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N D"]:
@@ -128,8 +127,7 @@ class Transformer(eqx.Module):
                 f"A Transformer of width {spec.width} with {spec.heads} heads cannot be built: "
                 "the width must be even and a multiple of the number of heads."
             )
-        if spec.positions not in get_args(Positions):
-            raise unknown_name("kind of positions", spec.positions, get_args(Positions))
+        refuse_unknown("kind of positions", spec.positions, get_args(Positions))
         below, *above = jax.random.split(key, spec.blocks + 1)
         learned = spec.positions == "learned"
         return cls(
@@ -161,9 +159,8 @@ class ReturnGenerator(eqx.Module):
     """β_1 … β_T of an episode (paper, KtD appendix).
 
     Token t holds S_t, A_t and R_t, for t = 0 … T (R_0 = 0; no action at the end), and β_t, the weight of R_t, is read
-    from token t: the one that knows the reward and the state it was paid in. What joins the features of a state
-    has a matrix of its own: the sum is that of one layer on all of it, and no matrix has an odd number of rows, which
-    GPUs are slow at.
+    from token t: the one that knows the reward and the state it was paid in. What joins the features of a state has a
+    matrix of its own, as in `Perception`.
     """
 
     perception: PerceptionModule
@@ -188,8 +185,7 @@ class ReturnGenerator(eqx.Module):
 
         `bound` says whether β is the output of that layer (`linear`) or 2·sigmoid of it.
         """
-        if bound not in get_args(Bound):
-            raise unknown_name("bound of the weights", bound, get_args(Bound))
+        refuse_unknown("bound of the weights", bound, get_args(Bound))
         keys = jax.random.split(key, 4)
         features = network.trunk[1]
         project = Dense.random(keys[1], features + spec.num_actions + 1, transformer.width)

@@ -1,10 +1,8 @@
 """Pair weights that need no network: tables over states or times, and the weights of the classical estimators.
 
-Handcrafted ones are those that a person who knows the environment would write: 1 where a reward depends on the action,
-else 0.
-
 `PairWeights` is what every weight function is, those of networks included, and `PairInputs` what it may look at. Tables
-over states look at the observations of a trajectory, which are numbers of states, and at nothing else.
+over states look at the observations of a trajectory, which are numbers of states, and at nothing else. Handcrafted ones
+are 1 where a reward depends on the action, else 0.
 """
 
 from __future__ import annotations
@@ -106,7 +104,6 @@ class FixedPairs(eqx.Module):
     pairs: Float[Array, "T T"]
 
     def __call__(self, inputs: PyTree) -> Float[Array, "T T"]:
-        del inputs
         return self.pairs
 
     def matrix(self) -> Float[Array, "T T"]:
@@ -114,7 +111,6 @@ class FixedPairs(eqx.Module):
 
 
 def check_table_size(num_states: int) -> None:
-    """Refuse a pair table that would not fit into memory."""
     if num_states**2 > LARGEST_TABLE:
         raise PaircreditError(
             f"A table of pair weights over {num_states} states has {num_states**2:,} entries; "
@@ -156,8 +152,8 @@ def handcrafted_key_to_door_weights(env: KeyToDoor, discount: float = KEY_TO_DOO
     """Credit for the key from the door, for apples from apples, for the door from the door, by the clock.
 
     An action of the apple or door phase gets what its own phase pays later, discounted by the delay. An action of the
-    key phase gets what the door phase pays, discounted from the first step of that phase: however early the key was
-    fetched, it opens the door as soon as the agent is there.
+    key phase gets what the door phase pays, discounted from the first step of that phase, however early the key was
+    fetched.
     """
     action, paid = np.indices((env.horizon, env.horizon))
     fetching, in_door_phase = action < env.key_steps, paid >= env.door_start
@@ -184,8 +180,7 @@ def exponential_weights(
 def trace_weights(decays: Float[Array, " T"]) -> Float[Array, "T T"]:
     """`weights[t, k]` = Π_{j=t..k−1} decays[j] for k ≥ t (1 on the diagonal) and 0 below.
 
-    `pwtd` with these weights and decays γ_j λ_j is the λ-estimator with a λ per step. The exponential weights are the
-    special case of a constant.
+    `pwtd` with these weights and decays γ_j λ_j is the λ-estimator with a λ per step.
     """
     columns = jnp.eye(decays.shape[0], dtype=decays.dtype)  # row t is e_t + decays[t] · (row t+1)
     return jax.vmap(backward_recurrence, in_axes=(1, None), out_axes=1)(columns, decays)

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from paircredit.envs import environment_config, environments, make_environment
+from paircredit.envs.atari import GAMES
 from paircredit.envs.atari.environment import Seen
-from paircredit.envs.atari.games import GAMES
 from paircredit.envs.atari.pool import Raw
 from paircredit.envs.protocol import Pixels
 from paircredit.methods import make_method, replace_dotted

@@ -1,9 +1,7 @@
 """Emulators of the Arcade Learning Environment, in threads of their own; run as a script, in a process of their own.
 
-The process steps them for another one. Whatever that one does, emulators do not wait for it: Python runs one thread at
-a time, and one that hands programs to a device holds all others up, those that have emulators to start among them.
-
-No JAX is imported here: the process is there at once.
+The process steps them for another one, whose Python they then need not wait for: it runs one thread at a time, and one
+that hands programs to a device holds all others up. No JAX is imported here: the process is there at once.
 """
 
 from __future__ import annotations

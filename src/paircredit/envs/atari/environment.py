@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Int, UInt8
 from paircredit.envs.atari.pool import AtariPool, AtariProcess, Raw, count_actions
 from paircredit.envs.hosted import Hosted, Turns
 from paircredit.envs.protocol import EnvSpec, Pixels
-from paircredit.errors import unknown_name
+from paircredit.errors import refuse_unknown
 from paircredit.scheduling import ONLY_WHEN_IDLE
 from paircredit.settings import check_all, setting
 from paircredit.types import PixelObservation, TimeStep
@@ -66,19 +66,15 @@ class AtariConfig:
 
     def build(self) -> Atari:
         """The game; refuses bad settings, and says what to install where something is missing."""
-        if self.rollouts not in get_args(Rollouts):
-            raise unknown_name("kind of rollouts", self.rollouts, get_args(Rollouts))
+        refuse_unknown("kind of rollouts", self.rollouts, get_args(Rollouts))
         check_all(self, "atari")
         return Atari(self, count_actions(self.game, self.all_actions))
 
 
 class Seen(NamedTuple):
-    """What is kept from one answer of an emulator to the next.
+    """What is kept from one answer of an emulator to the next: the lives that were left, and all frames but the oldest.
 
-    Attributes:
-        lives: that were left.
-        over: the game was, so that the next answer begins another one.
-        frames: all of the observation but the oldest.
+    Where the game was `over`, the next answer begins another one.
     """
 
     lives: Int[Array, ""]
@@ -97,7 +93,6 @@ class Atari(Hosted):
 
     @property
     def in_graph(self) -> bool:
-        """Rollouts are compiled programs."""
         rollouts = self.config.rollouts
         return rollouts == "in-graph" or (rollouts == "auto" and jax.default_backend() == "cpu")
 
@@ -125,7 +120,6 @@ class Atari(Hosted):
         return AtariProcess(dataclasses.asdict(self.config), seeds, turns)
 
     def raw(self) -> Raw:
-        """The shapes of what one emulator says."""
         frame = jax.ShapeDtypeStruct((1, self.config.size, self.config.size), jnp.uint8)
         return Raw(frame=frame, news=jax.ShapeDtypeStruct((4,), jnp.int32))
 

@@ -28,9 +28,8 @@ PATIENCE = 10.0
 class Raw(NamedTuple):
     """What emulators say; arrays of the host or of a device, and few of them: each is sent there by itself.
 
-    Attributes:
-        frame: the newest, [1, H, W] bytes; earlier ones are kept where they are needed, and not sent again.
-        news: four whole numbers: reward, terminated, truncated, lives.
+    `frame` is the newest, [1, H, W] bytes; earlier ones are kept where they are needed, and not sent again. `news` are
+    four whole numbers: the reward as the game counts, terminated, truncated, and lives, 0 in games without.
     """
 
     frame: Any
@@ -38,22 +37,18 @@ class Raw(NamedTuple):
 
     @property
     def reward(self) -> Any:
-        """As the game counts."""
         return self.news[..., 0]
 
     @property
     def terminated(self) -> Any:
-        """The game is over."""
         return self.news[..., 1] > 0
 
     @property
     def truncated(self) -> Any:
-        """It took too long."""
         return self.news[..., 2] > 0
 
     @property
     def lives(self) -> Any:
-        """That are left; 0 in games without."""
         return self.news[..., 3]
 
 
@@ -61,7 +56,6 @@ class AtariPool:
     """This many emulators of one game, which start again by themselves in the step after an end."""
 
     def __init__(self, settings: Settings, seeds: np.ndarray) -> None:
-        """One emulator for every seed."""
         require_emulator(settings["game"])
         self._seeds = np.asarray(seeds, dtype=np.int64)
         self._emulators = emulators.open_emulators(settings, len(seeds))
@@ -91,7 +85,6 @@ class AtariPool:
         return handle, Raw(frame, jnp.stack(news, axis=-1))
 
     def close(self) -> None:
-        """Let go of the emulators and their threads."""
         self._emulators = self._step = self._handle = None
 
 
@@ -131,7 +124,6 @@ class AtariProcess:
         return Raw(self._frame.copy(), self._news.copy())
 
     def close(self) -> None:
-        """End the process."""
         for end in (self._questions, self._answers):
             os.close(end)
         try:

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Int32, Key
 
-from paircredit.envs.bsuite.regret import cartpole_regret, episode_summary
+from paircredit.envs.bsuite import episode_returns, episode_summary
 from paircredit.envs.protocol import EnvSpec, Vector
 from paircredit.settings import check_all, setting
 from paircredit.types import TimeStep, Trajectory
@@ -29,18 +29,15 @@ START = 0.05
 FULL_TIME = 1000
 """Steps in ten seconds, the unit of the clock that is seen."""
 LONGEST = FULL_TIME + 1
-"""Steps of a perfect episode.
-
-The original sums 0.01 in double precision and stops when the sum is above 10, which rounding makes happen one step
-late. Ours counts steps, so that no rounding enters.
-"""
+"""Steps of a perfect episode: the original sums 0.01 until it is above 10, which rounding makes one step late."""
+BEST_RETURN = 1000.0
+"""The return without regret; a perfect episode gets one more and so has a regret of −1."""
 
 
 class CartpoleState(eqx.Module):
     """Position and angle with their speeds, and the number of steps made.
 
-    The original wraps the angle into one turn. It is only ever seen through sine and cosine, and angles near 0 keep all
-    their digits, so ours is not wrapped.
+    The original wraps the angle into one turn; ours, seen only through sine and cosine, keeps all its digits.
     """
 
     time: Int32[Array, ""]
@@ -60,17 +57,14 @@ class Cartpole(eqx.Module):
         return EnvSpec("bsuite/cartpole", 3, Vector(6), self.horizon, watched=("regret",))
 
     def reset(self, key: Key[Array, ""]) -> tuple[CartpoleState, TimeStep]:
-        """Draw where the cart and the pole are and how fast they move."""
         return self.start(jax.random.uniform(key, (4,), dtype=float, minval=-START, maxval=START))
 
     def start(self, chance: Float[Array, " 4"]) -> tuple[CartpoleState, TimeStep]:
-        """An episode that begins with this position, speed, angle and angular speed."""
         state = CartpoleState(jnp.zeros((), dtype=jnp.int32), *chance)
         return state, self._time_step(state, jnp.zeros_like(state.angle), lost=jnp.zeros((), dtype=bool))
 
     def step(self, key: Key[Array, ""], state: CartpoleState, action: Int[Array, ""]) -> tuple[CartpoleState, TimeStep]:
         """One Euler step: positions move with the speeds they had before it."""
-        del key
         sine, cosine, turning = jnp.sin(state.angle), jnp.cos(state.angle), state.angular_speed
         total, moment = CART_MASS + POLE_MASS, POLE_MASS * HALF_LENGTH
         push = (action.astype(sine.dtype) - 1) * FORCE
@@ -102,7 +96,7 @@ class Cartpole(eqx.Module):
         return TimeStep(observation, jnp.ones((3,), dtype=bool), reward, end, jnp.zeros((), dtype=bool))
 
     def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
-        return episode_summary(trajectory, cartpole_regret)
+        return episode_summary(trajectory, BEST_RETURN - episode_returns(trajectory))
 
 
 @dataclasses.dataclass(frozen=True)

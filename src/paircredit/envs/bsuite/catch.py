@@ -17,26 +17,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Int32, Key
 
-from paircredit.envs.bsuite.regret import catch_regret, episode_summary
+from paircredit.envs.bsuite import episode_summary
 from paircredit.envs.protocol import EnvSpec, Vector
 from paircredit.settings import check_all, setting
 from paircredit.types import TimeStep, Trajectory
 
 ROWS, COLUMNS = 10, 5
-"""The board."""
 STEPS = ROWS - 1
-"""The length of every episode."""
 LARGEST_SCALE = 1e38
 """Larger rewards become infinite in single precision."""
 
 
 class CatchChance(eqx.Module):
-    """All random draws of an episode.
-
-    Attributes:
-        ball: the column of the ball.
-        noise: standard normal numbers, one for each reward.
-    """
+    """All random draws of an episode: the column of the ball, and a standard normal number for each reward."""
 
     ball: Int32[Array, ""]
     noise: Float[Array, " 9"]
@@ -75,8 +68,6 @@ class Catch(eqx.Module):
         return state, self._time_step(state, jnp.zeros_like(self.reward_scale))
 
     def step(self, key: Key[Array, ""], state: CatchState, action: Int[Array, ""]) -> tuple[CatchState, TimeStep]:
-        """Move the paddle, drop the ball."""
-        del key
         paddle = jnp.clip(state.paddle + action.astype(jnp.int32) - 1, 0, COLUMNS - 1)
         following = CatchState(state.time + 1, paddle, state.chance)
         outcome = jnp.where(paddle == state.chance.ball, self.reward_scale, -self.reward_scale)
@@ -91,7 +82,9 @@ class Catch(eqx.Module):
         return TimeStep(taken.astype(reward.dtype), legal, reward, end, jnp.zeros((), dtype=bool))
 
     def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
-        return episode_summary(trajectory, catch_regret)
+        """The regret is 0 for a ball that was caught and 2 for one that was missed: it lies beside the paddle."""
+        last_row = trajectory.observations[..., -1, -COLUMNS:]
+        return episode_summary(trajectory, 2 * (last_row.sum(axis=-1) - 1))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,7 +14,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Int32, Key
 
-from paircredit.envs.bsuite.regret import discounting_chain_regret, episode_summary
+from paircredit.envs.bsuite import episode_returns, episode_summary
 from paircredit.envs.protocol import EnvSpec, Vector
 from paircredit.settings import check_all, setting
 from paircredit.types import TimeStep, Trajectory
@@ -25,6 +25,8 @@ STEPS = 100
 """The length of every episode."""
 BONUS = 0.1
 """What the bonus chain pays beyond the 1 of the others."""
+BEST_RETURN = 1.1
+"""The return of the bonus chain, which has no regret."""
 
 
 class DiscountingChainState(eqx.Module):
@@ -44,11 +46,9 @@ class DiscountingChain(eqx.Module):
         return EnvSpec("bsuite/discounting_chain", len(PAYDAYS), Vector(2), STEPS, watched=("regret",))
 
     def reset(self, key: Key[Array, ""]) -> tuple[DiscountingChainState, TimeStep]:
-        del key
         return self.start()
 
     def start(self) -> tuple[DiscountingChainState, TimeStep]:
-        """No time has passed, no chain was chosen."""
         state = DiscountingChainState(jnp.zeros((), dtype=jnp.int32), jnp.full((), -1, dtype=jnp.int32))
         return state, self._time_step(state, jnp.zeros((), dtype=float))
 
@@ -56,7 +56,6 @@ class DiscountingChain(eqx.Module):
         self, key: Key[Array, ""], state: DiscountingChainState, action: Int[Array, ""]
     ) -> tuple[DiscountingChainState, TimeStep]:
         """The first action chooses the chain, which pays when its day has come."""
-        del key
         time, chain = state.time + 1, jnp.where(state.time == 0, action.astype(jnp.int32), state.chain)
         # Comparisons, not a look-up in a table: they fuse with everything around them.
         payday = functools.reduce(operator.or_, [(chain == k) & (time == day) for k, day in enumerate(PAYDAYS)])
@@ -71,7 +70,7 @@ class DiscountingChain(eqx.Module):
         return TimeStep(observation, legal, reward, end, jnp.zeros((), dtype=bool))
 
     def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
-        return episode_summary(trajectory, discounting_chain_regret)
+        return episode_summary(trajectory, BEST_RETURN - episode_returns(trajectory))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,7 @@ from paircredit.envs.bsuite.cartpole import CartpoleConfig
 from paircredit.envs.bsuite.catch import CatchConfig
 from paircredit.envs.bsuite.discounting_chain import DiscountingChainConfig
 from paircredit.envs.bsuite.umbrella import UmbrellaChainConfig
-from paircredit.errors import PaircreditError, unknown_name
+from paircredit.errors import PaircreditError, refuse_unknown
 
 BsuiteConfig = CatchConfig | UmbrellaChainConfig | CartpoleConfig | DiscountingChainConfig
 
@@ -21,18 +21,15 @@ COPIES_PER_SCALE = 4
 SIZES = (*range(1, 11), 12, 14, 17, 20, 25, *range(30, 101, 10))
 """Lengths of umbrella_length and numbers of distractors of umbrella_distract."""
 
-_FIRST_DECADE = tuple(range(1, 10))
 _LATER_DECADES = (10, 12, 14, 17, 20, 25, 30, 40, 50, 60, 70, 80, 90)
-"""Logged episodes of every later decade, times a power of ten."""
+"""Logged episodes of every decade after the first, times a power of ten."""
 
 
 class Domain(NamedTuple):
     """One of the seven domains.
 
-    Attributes:
-        summary: one line for `paircredit list`.
-        config: the settings of a middling variant; its static sizes fit all variants.
-        settings: the settings that each variant changes, in the order of bsuite's ids.
+    The `config` is that of a middling variant, whose static sizes fit all variants; `settings` are what each variant
+    changes, in the order of bsuite's ids.
     """
 
     summary: str
@@ -77,8 +74,7 @@ def domain_sweep(domain: str) -> dict[str, BsuiteConfig]:
 
     What they build has equal shapes, so that all of them can be members of one program.
     """
-    if domain not in DOMAINS:
-        raise unknown_name("bsuite domain", domain, DOMAINS)
+    refuse_unknown("bsuite domain", domain, DOMAINS)
     base = DOMAINS[domain].config
     variants = enumerate(DOMAINS[domain].settings)
     return {f"{domain}/{number}": dataclasses.replace(base, **settings) for number, settings in variants}
@@ -102,4 +98,4 @@ def bsuite_config(bsuite_id: str) -> BsuiteConfig:
 def logged_episodes(total: int) -> list[int]:
     """The episodes among the first `total` that bsuite logs, about as many in every decade, counted from 1."""
     later = (10**power * step for power in itertools.count() for step in _LATER_DECADES)
-    return list(itertools.takewhile(lambda number: number <= total, itertools.chain(_FIRST_DECADE, later)))
+    return list(itertools.takewhile(lambda number: number <= total, itertools.chain(range(1, 10), later)))

@@ -1,9 +1,8 @@
 """bsuite's umbrella chain: take the umbrella or not, then wait a long and noisy day to learn whether it was right.
 
 An agent sees whether it needs an umbrella, whether it has one, the share of the day that is left, and distractors:
-random bits, drawn anew at every step. The first action decides whether it has an umbrella from then on; all others do
-nothing. Every step but the last pays +1 or −1 at random. The last one pays +1 if the agent has an umbrella and needs
-one, or neither, and −1 otherwise.
+random bits, drawn anew at every step. The first action decides whether it has an umbrella from then on. Every step but
+the last pays +1 or −1 at random. The last one pays +1 if it has an umbrella and needs one, or neither, else −1.
 
 The length of the day and the number of distractors are data. `horizon` and `width` are the largest of them that share
 a program: shorter days end earlier, and bits after an environment's own distractors are 0.
@@ -18,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Int32, Key, UInt32
 
-from paircredit.envs.bsuite.regret import episode_summary, umbrella_regret
+from paircredit.envs.bsuite import episode_summary
 from paircredit.envs.protocol import EnvSpec, Vector
 from paircredit.errors import PaircreditError
 from paircredit.settings import check_all, setting
@@ -35,14 +34,11 @@ NEED, HAS, COIN = 1, 2, 4
 
 
 class UmbrellaChance(eqx.Module):
-    """All random draws of an episode.
+    """All random draws of an episode: the need, what the agent seems to hold at first (which means nothing), and bits.
 
-    Attributes:
-        needed: whether the umbrella is needed.
-        held: whether the agent seems to have one in the first observation, which means nothing.
-        bits: what is drawn at each time 0 .. horizon, packed into words, because drawing and storing bits one by one
-            costs 32 times as much. Bit k of a row is bit k mod 32 of its word k div 32. Bit 2 says whether the step
-            that led here paid +1 (unless it was the last step), bit 3+k is distractor k, bits 0 and 1 are not read.
+    `bits` are drawn at each time 0 .. horizon and packed into words, because drawing and storing bits one by one costs
+    32 times as much. Bit k of a row is bit k mod 32 of its word k div 32. Bit 2 says whether the step that led here
+    paid +1 (unless it was the last step), bit 3+k is distractor k, bits 0 and 1 are not read.
     """
 
     needed: Bool[Array, ""]
@@ -72,7 +68,6 @@ class UmbrellaChain(eqx.Module):
         return EnvSpec("bsuite/umbrella", 2, seen, self.horizon, watched=("regret",))
 
     def reset(self, key: Key[Array, ""]) -> tuple[UmbrellaState, TimeStep]:
-        """Draw the whole day."""
         words = words_per_step(self.width)
         # Drawn as one row, which a processor with vector instructions does twice as fast as short rows.
         bits = jax.random.bits(key, ((self.horizon + 1) * words,), dtype=jnp.uint32).reshape(-1, words)
@@ -83,9 +78,8 @@ class UmbrellaChain(eqx.Module):
     def start(self, chance: UmbrellaChance) -> tuple[UmbrellaState, TimeStep]:
         """An episode with these draws.
 
-        The rows of the state's bits are made to look like observations, once for all: the bit of the need comes first,
-        bits after the environment's own distractors are cleared. Bits that stand where they are seen are unpacked
-        several times as fast by vector instructions as shifted ones.
+        The rows of the state's bits are made to look like observations, once for all, which is several times as fast as
+        shifting them later: the bit of the need comes first, bits after the environment's own distractors are cleared.
         """
         need = self._in_first_word(chance.needed.astype(jnp.uint32))
         rows = UmbrellaChance(chance.needed, chance.held, (chance.bits & self._own_bits()) | need)
@@ -94,7 +88,6 @@ class UmbrellaChain(eqx.Module):
 
     def step(self, key: Key[Array, ""], state: UmbrellaState, action: Int[Array, ""]) -> tuple[UmbrellaState, TimeStep]:
         """Only the first action counts, only the last reward means anything."""
-        del key
         has = jnp.where(state.time == 0, action == 1, state.has)
         following = UmbrellaState(state.time + 1, has, state.chance)
         words = state.chance.bits[following.time]
@@ -124,7 +117,9 @@ class UmbrellaChain(eqx.Module):
         return TimeStep(observation, jnp.ones((2,), dtype=bool), reward, end, jnp.zeros((), dtype=bool))
 
     def summarise(self, trajectory: Trajectory) -> dict[str, Float[Array, ""]]:
-        return episode_summary(trajectory, umbrella_regret)
+        """The regret is 0 where the agent ends with what it needs, else 2; the random rewards before do not count."""
+        final = trajectory.observations[..., -1, :]
+        return episode_summary(trajectory, 2 * jnp.abs(final[..., 0] - final[..., 1]))
 
 
 def words_per_step(width: int) -> int:

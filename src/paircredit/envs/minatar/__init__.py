@@ -13,26 +13,19 @@ from paircredit.envs.minatar.game import NO_BOUND, Game, MinAtar
 from paircredit.envs.minatar.seaquest import Seaquest
 from paircredit.envs.minatar.space_invaders import SpaceInvaders
 from paircredit.envs.protocol import InSegments
-from paircredit.errors import unknown_name
+from paircredit.errors import refuse_unknown
 from paircredit.settings import check_all, setting
 
 GameName = Literal["asterix", "breakout", "freeway", "seaquest", "space_invaders"]
 
-GAMES: dict[GameName, str] = {
-    "asterix": "collect gold, keep away from enemies",
-    "breakout": "keep a ball in play and break bricks with it",
-    "freeway": "cross a road of eight lanes again and again",
-    "seaquest": "shoot fish and submarines, save divers, mind the oxygen",
-    "space_invaders": "shoot aliens before they arrive",
+GAMES: dict[GameName, tuple[Callable[[bool], Game], str]] = {
+    "asterix": (Asterix, "collect gold, keep away from enemies"),
+    "breakout": (lambda ramping: Breakout(), "keep a ball in play and break bricks with it"),
+    "freeway": (lambda ramping: Freeway(), "cross a road of eight lanes again and again"),
+    "seaquest": (Seaquest, "shoot fish and submarines, save divers, mind the oxygen"),
+    "space_invaders": (SpaceInvaders, "shoot aliens before they arrive"),
 }
-"""The games and one line about each."""
-_RULES: dict[GameName, Callable[[bool], Game]] = {
-    "asterix": Asterix,
-    "breakout": lambda ramping: Breakout(),
-    "freeway": lambda ramping: Freeway(),
-    "seaquest": Seaquest,
-    "space_invaders": SpaceInvaders,
-}
+"""The rules of every game, given whether it becomes harder, and one line about it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,9 +42,7 @@ class MinAtarConfig:
     """Steps of a segment (paper, Atari: rollouts of 20 steps)."""
 
     def build(self) -> InSegments:
-        if self.game not in get_args(GameName):
-            raise unknown_name("MinAtar game", self.game, get_args(GameName))
+        refuse_unknown("MinAtar game", self.game, get_args(GameName))
         check_all(self, "minatar")
-        return InSegments(
-            MinAtar(self.sticky_action_probability, _RULES[self.game](self.difficulty_ramping)), self.steps
-        )
+        rules, _ = GAMES[self.game]
+        return InSegments(MinAtar(self.sticky_action_probability, rules(self.difficulty_ramping)), self.steps)

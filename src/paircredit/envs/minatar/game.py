@@ -66,7 +66,6 @@ class MinAtar(eqx.Module):
         return self.start(jax.random.uniform(key, (self.game.start_chances,), dtype=float))
 
     def start(self, chance: Float[Array, " start"]) -> tuple[MinAtarState, TimeStep]:
-        """A new episode, given its random numbers."""
         state = MinAtarState(self.game.start(chance), jnp.zeros((), dtype=jnp.int32))
         return state, self._seen(state, jnp.zeros((), dtype=float), jnp.zeros((), dtype=bool))
 
@@ -106,7 +105,6 @@ def columns() -> Int[Array, " 10"]:
 
 
 def inside(x: Int[Array, "*N"]) -> Bool[Array, "*N"]:
-    """Whether a column lies in the picture."""
     return (x >= 0) & (x < SIZE)
 
 

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from paircredit.envs.atari.games import GAMES
+from paircredit.envs.atari import GAMES
 from paircredit.results.curves import RETURN, Curve, by_place, curves
 from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status
 from paircredit.results.intervals import (

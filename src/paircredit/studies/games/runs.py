@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from paircredit.envs.atari.games import GAMES
+from paircredit.envs.atari import GAMES
 from paircredit.envs.minatar import GAMES as MINATAR_GAMES
 from paircredit.envs.registry import environment_config
 from paircredit.experiments.spec import Recipe, TrainingSpec, resolve_method

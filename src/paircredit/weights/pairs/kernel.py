@@ -4,9 +4,8 @@ Pairs are walked in the coordinates (t, l = k − t): a program holds a block of
 while the rows t go by, and reads the columns t + l as it meets them. The sums of all programs are added up afterwards.
 
 Derivatives are three such walks of one kernel, each for one factor of the products: a program holds a block of lags
-while the rows go by, of rows while the lags go by, or, with time reversed, of columns while the lags go by. It also
-holds the derivative of that block. All products are computed three times, but no step sums across threads or adds to
-memory, and the bits are the same every time.
+while the rows go by, of rows while the lags go by, or, with time reversed, of columns while the lags go by, and the
+derivative of that block. No step sums across threads or adds to memory, and the bits are the same every time.
 
 Written in Pallas for its Triton back end; `interpret` runs the same kernels on a CPU, for the tests.
 """
@@ -23,16 +22,14 @@ from jax.experimental import pallas as pl
 from jaxtyping import Array, Bool, Float
 
 from paircredit.networks.additive_cell import triton_call
-from paircredit.weights.pairs.at_once import NORMALISER_EPSILON, PairParameters, pair_count, pair_mask
+from paircredit.weights.pairs import NORMALISER_EPSILON, PairParameters, pair_count, pair_mask
 
 BLOCK = 32
 """Lags, rows or columns that a program holds. This and all sizes below must be powers of two."""
 CHANNELS = 32
 """Channels in which it holds them."""
-WARPS = 2
-"""Warps per program."""
-STAGES = 2
-"""Stages of its software pipeline."""
+WARPS, STAGES = 2, 2
+"""Of a program: its warps, and the stages of its software pipeline."""
 ROWS = 4
 """Rows per program of the logits kernel."""
 STRIDE = 2

@@ -2,10 +2,8 @@
 
 The forward pass keeps two numbers per channel. The backward pass computes the pairs again, twice: once for the sums
 that the normalisation's derivative needs, once for the derivatives of rows, columns and lags. The variance takes a pass
-of its own after the mean: in one pass float32 would lose three digits of the gradient.
-
-On a CPU the sums of the backward pass are products of matrices: a compiler for CPUs computes a sum over pairs one
-channel at a time, and its terms again for each channel, which takes several times as long.
+of its own after the mean: in one pass float32 would lose three digits of the gradient. On a CPU the sums of the
+backward pass are products of matrices, which is several times as fast there.
 """
 
 from __future__ import annotations
@@ -18,10 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from paircredit.weights.pairs.at_once import NORMALISER_EPSILON, PairParameters, pair_count
+from paircredit.weights.pairs import NORMALISER_EPSILON, PairParameters, pair_count
 
 TILE = 8
-"""Rows per tile."""
 
 
 def tiled_pair_logits(parameters: PairParameters, valid: Bool[Array, " T"], tile: int = TILE) -> Float[Array, "T T"]:
@@ -68,15 +65,12 @@ class _Pairs:
         return jnp.arange(self.steps)[None, :] - (own.first + jnp.arange(self.tile))[:, None]
 
     def lags_of(self, own: _Tile) -> Float[Array, "R T D"]:
-        """The embeddings of the lags."""
         return self.lags[self.lag(own) + self.zero_lag]
 
     def fused(self, own: _Tile) -> Float[Array, "R T D"]:
-        """The products of row, column and lag."""
         return own.rows[:, None] * self.parameters.columns[None, :] * self.lags_of(own)
 
     def mask(self, own: _Tile) -> Bool[Array, "R T 1"]:
-        """The entries that are pairs."""
         return ((self.lag(own) >= 0) & own.valid[:, None] & self.valid[None, :])[..., None]
 
 

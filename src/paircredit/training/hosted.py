@@ -1,10 +1,12 @@
 """Training where environments live on the host: emulators step on the CPU while the device acts and learns.
 
-Members are trained in groups, each with a pool of environments and a thread of its own. A group does what the compiled
-loop does, with the same functions and in the same order, so nothing changes for a member; but while one group waits for
-its emulators, the device works for another one, and while the device learns for one, the emulators of the others step.
+Members are trained in groups, each with a pool of environments and a thread of its own; with several devices, groups
+take turns at them. A group does what the compiled loop does, with the same functions and in the same order, so nothing
+changes for a member; but while one group waits for its emulators, the device works for another one.
 
-Where there are several devices, groups take turns at them: each computes on one, whichever pool it has.
+The parts of an update are compiled programs of their own (`Programs`). A rollout is either a compiled program with the
+pool's steps in it, in which the device waits for the emulators, or a loop of Python over compiled steps, in which it
+need not.
 """
 
 from __future__ import annotations
@@ -29,9 +31,22 @@ from jaxtyping import Array, Key
 
 from paircredit.envs.hosted import HostedEnvironment, Pool, PoolInGraph, Turns, pools_at_a_time
 from paircredit.errors import PaircreditError
-from paircredit.training.hosted.programs import Programs
+from paircredit.methods.agent import meta_learn
+from paircredit.networks.perception import prepare
+from paircredit.training import loop
 from paircredit.training.loop import LoopState, Plan, Summary
-from paircredit.training.rollout import Actors, Recorded, recorded
+from paircredit.training.rollout import (
+    Actors,
+    Outcome,
+    Recorded,
+    act,
+    actors_at,
+    follow,
+    noise_of_actions,
+    recorded,
+    that_start_again,
+    trajectory_of,
+)
 from paircredit.types import PyTree, Trajectory
 
 LEAD = 0.5
@@ -113,42 +128,33 @@ class HostedMembers:
         return results[0] if len(results) == 1 else self._joined(jax.device_put(results, self.groups[0].device))
 
 
+@dataclasses.dataclass(eq=False)
 class Group:
     """Some members and their pool; used by one thread at a time.
 
-    Attributes:
-        forward: is told after this many steps, and does not come back before the group may go on.
-        turns: of all groups' pools at the cores.
-        pool: their emulators, once they are there.
-        seconds: where their time went: waiting for `emulators` (steps of the pool, and its turn; within a compiled
-            rollout nobody can tell), for the `device` (actions, and what it had to do before them) and for `others`
-            (groups that are after); handing over the programs of steps (`acting`) and all others (`learning`). `all` is
-            that of all chunks, and `working` how much of it the thread had a core.
+    `forward` is told after this many steps, and does not come back before the group may go on. `seconds` says where the
+    time of all chunks (`all`; `working`, while the thread had a core) went: waiting for `emulators` (steps of the pool,
+    and its turn; within a compiled rollout nobody can tell), for the `device` (actions, and what it had to do before
+    them) and for `others` (groups that are after); handing over the programs of steps (`acting`) and all others
+    (`learning`).
     """
 
-    def __init__(
-        self,
-        env: HostedEnvironment,
-        programs: Programs,
-        forward: Callable[[int], None],
-        turns: Turns,
-        members: int,
-        device: jax.Device,
-    ) -> None:
-        self.env, self.programs, self.forward, self.turns = env, programs, forward, turns
-        self.members, self.device = members, device
-        self.pool: Pool | None = None
-        self.seconds: defaultdict[str, float] = defaultdict(float)
-        self._in_flight: PyTree = ()
+    env: HostedEnvironment
+    programs: Programs
+    forward: Callable[[int], None]
+    turns: Turns
+    members: int
+    device: jax.Device
+    pool: Pool | None = None
+    seconds: defaultdict[str, float] = dataclasses.field(default_factory=lambda: defaultdict(float))
+    _in_flight: PyTree = ()
 
     def start(self, methods: PyTree, keys: Key[Array, " m"], weights: PyTree) -> LoopState:
-        """Fresh learners and their first segments."""
         learner, actor_keys, noise, keys = self.programs.start(methods, keys, weights)
         trajectory, actors = self._collect(methods, learner, self._open(methods, learner, actor_keys), noise)
         return LoopState(learner, trajectory, keys, actors)
 
     def chunk(self, updates: int, methods: PyTree, state: LoopState) -> tuple[LoopState, Summary]:
-        """This many updates."""
         began, worked, summaries = time.perf_counter(), time.thread_time(), []
         if self.pool is None:
             fresh = self._open(methods, state.learner, state.key)
@@ -202,7 +208,6 @@ class Group:
     def _collect(
         self, methods: PyTree, learner: PyTree, actors: Actors, noise: tuple[Array, ...]
     ) -> tuple[Trajectory, Actors]:
-        """The next segment."""
         assert self.pool is not None
         own = self.programs.taken_apart(methods, learner)
         if self.env.in_graph:
@@ -236,7 +241,6 @@ class Group:
 
     @contextlib.contextmanager
     def _counted(self, what: str) -> Iterator[None]:
-        """Add the time of what is done here to `seconds`."""
         began = time.perf_counter()
         yield
         self.seconds[what] += time.perf_counter() - began
@@ -253,8 +257,7 @@ class StoppedError(Exception):
 class Pace:
     """How far groups are: one that is too far ahead waits, so that all come to the end of a chunk at the same time.
 
-    Otherwise a group may be done when another, whose emulators got fewer cores, has a third of the chunk before it, and
-    then too few emulators run to keep all cores busy.
+    Otherwise, when the first is done, too few emulators run to keep all cores busy.
     """
 
     def __init__(self, groups: int, lead: float) -> None:
@@ -302,3 +305,125 @@ def _shares(sizes: Sequence[int], tree: PyTree) -> list[PyTree]:
 def _joined(parts: Sequence[PyTree]) -> PyTree:
     """The parts of all groups, one after the other."""
     return jax.tree.map(lambda *own: jnp.concatenate(own), *parts)
+
+
+class Programs:
+    """What groups of one size compute, compiled once for all of them; everything is mapped over a group's members."""
+
+    def __init__(self, env: HostedEnvironment, plan: Plan, method: Any) -> None:
+        self.env, self.plan, self.episodes = env, plan, method.episodes
+        self.start, self.begin, self.learn = _compiled(self._start), _compiled(self._begin), _compiled(self._learn, 1)
+        self.act, self.follow, self.segment = _compiled(self._act), _compiled(self._follow), _compiled(self._segment)
+        self.follow_and_act = _compiled(self._follow_and_act)
+        self.meta = _compiled(jax.vmap(meta_learn), 1) if loop.improves_weights(method, plan) else None
+        self._rollout: Any = None
+        self._structure: Any = None
+        self._lock = threading.Lock()
+
+    def taken_apart(self, methods: PyTree, learner: PyTree) -> list[Array]:
+        """The leaves of both, for the programs of steps: a tree that is taken apart anew costs more than a step."""
+        leaves, self._structure = jax.tree.flatten((methods, learner))  # the structure is the same in all groups
+        return leaves
+
+    def rollout_of(self, pool: PoolInGraph) -> Any:
+        """The compiled rollout. That of the first pool serves all of them: which one is stepped, its handle says."""
+        with self._lock:
+            if self._rollout is None:
+                _ = pool.handle  # which also makes the emulator's functions known
+                self._rollout = _compiled(lambda *given: self._in_graph(pool, *given))
+        return self._rollout
+
+    def _start(self, methods: PyTree, keys: Array, weights: PyTree) -> tuple:
+        def one(method: Any, key: Array, weights: PyTree) -> tuple:
+            learner, rollout_key, key = loop.fresh_learner(method, self.env, key, weights)
+            actor_key, rollout_key = jax.random.split(rollout_key)
+            return learner, actor_key, self._noise(rollout_key), key
+
+        learner, actor_keys, noise, keys = jax.vmap(one)(methods, keys, weights)
+        return learner, actor_keys, _by_time(noise), keys
+
+    def _begin(self, methods: PyTree, learner: PyTree, raw: PyTree) -> Actors:
+        def one(method: Any, learner: Any, raw: PyTree) -> Actors:
+            return that_start_again(actors_at(method, learner, *jax.vmap(lambda own: self.env.read(None, own))(raw)))
+
+        return jax.vmap(one)(methods, learner, raw)
+
+    def _learn(self, methods: PyTree, learner: PyTree, trajectory: Trajectory, keys: Array, actors: Actors) -> tuple:
+        def one(method: Any, state: LoopState) -> tuple:
+            learner, kept, rollout_key, key, summary = loop.learn(method, self.env, self.plan, state)
+            return learner, kept, self._noise(rollout_key), key, summary
+
+        states = LoopState(learner, trajectory, keys, actors)
+        learner, kept, noise, keys, summary = jax.vmap(one)(methods, states)
+        return learner, kept, _by_time(noise), keys, summary
+
+    def _noise(self, key: Array) -> Array:
+        return noise_of_actions(key, self.env.spec, self.episodes)[0]
+
+    def _act(self, own: Sequence[Array], actors: Actors, gumbel: Array) -> tuple[Array, PyTree]:
+        def one(method: Any, learner: Any, own: Actors, gumbel: Array) -> tuple[Array, PyTree]:
+            return act(method, prepare(learner), own.carry, own.observation, own.legal, gumbel)
+
+        methods, learner = jax.tree.unflatten(self._structure, own)
+        return jax.vmap(one)(methods, learner, actors, gumbel)
+
+    def _follow(
+        self, own: Sequence[Array], actors: Actors, actions: Array, carry: PyTree, raw: PyTree
+    ) -> tuple[Actors, Outcome]:
+        def one(method: Any, learner: Any, own: Actors, actions: Array, carry: PyTree, raw: PyTree) -> tuple:
+            state, after = jax.vmap(self.env.read)(own.state, raw)
+            return follow(method, learner, own, actions, carry, state, after)
+
+        methods, learner = jax.tree.unflatten(self._structure, own)
+        return jax.vmap(one)(methods, learner, actors, actions, carry, raw)
+
+    def _follow_and_act(self, own: Sequence[Array], *given: Any) -> tuple:
+        """One program instead of two; its results hold nothing that the host has already, as every array counts."""
+        *before, gumbel = given
+        actors, outcome = self._follow(own, *before)
+        return actors, outcome, *self._act(own, actors, gumbel)
+
+    def _segment(self, steps: Sequence[Recorded], actors: Actors) -> Trajectory:
+        stacked = jax.tree.map(lambda *x: jnp.stack(x, axis=1), *steps)
+        return jax.vmap(trajectory_of)(stacked, actors)
+
+    def _in_graph(
+        self, pool: PoolInGraph, handle: Array, own: Sequence[Array], actors: Actors, noise: tuple[Array, ...]
+    ) -> tuple[Trajectory, Actors]:
+        shape = noise[0].shape[:2]
+
+        def step(before: tuple[Array, Actors], gumbel: Array) -> tuple[tuple[Array, Actors], Recorded]:
+            handle, now = before
+            actions, carry = self._act(own, now, gumbel)
+            handle, raw = pool.in_graph(handle, actions.reshape(-1).astype(jnp.int32))
+            raw = jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), raw)
+            following, outcome = self._follow(own, now, actions, carry, raw)
+            return (handle, following), recorded(now, actions, outcome)
+
+        (_, actors), steps = jax.lax.scan(step, (handle, actors), jnp.stack(noise))
+        stacked = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), steps)
+        return jax.vmap(trajectory_of)(stacked, actors), actors
+
+
+def _by_time(noise: Array) -> tuple[Array, ...]:
+    """[m, T, B, A] as T arrays: the host takes one after another."""
+    return tuple(noise[:, t] for t in range(noise.shape[1]))
+
+
+def _compiled(function: Callable[..., Any], *taken_over: int) -> Callable[..., Any]:
+    """A compiled function that only one thread compiles; the others wait for it.
+
+    The memory of the arguments with the numbers `taken_over` becomes that of the results: learners may be large.
+    """
+    program = jax.jit(function, donate_argnums=taken_over, compiler_options=loop.compiler_options())
+    lock, ready = threading.Lock(), threading.Event()
+
+    def call(*arguments: Any) -> Any:
+        if ready.is_set():
+            return program(*arguments)
+        with lock:
+            result = program(*arguments)
+            ready.set()
+            return result
+
+    return call

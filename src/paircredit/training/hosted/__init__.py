@@ -1,1 +1,0 @@
-"""Training where environments live on the host."""
