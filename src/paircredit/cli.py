@@ -30,9 +30,9 @@ Learned pairwise weights for temporal credit assignment.
 
 COMMANDS = {
     "list": ("listing", "run"),
-    "train": ("train", "run"),
-    "reproduce": ("reproduce", "reproduce"),
-    "resume": ("reproduce", "resume"),
+    "train": ("runs", "train"),
+    "reproduce": ("runs", "reproduce"),
+    "resume": ("runs", "resume"),
     "figures": ("results", "figures"),
     "claims": ("results", "claims"),
     "report": ("results", "report"),

@@ -15,8 +15,7 @@ from paircredit.envs import make_environment
 from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.estimators import pairwise_sum
 from paircredit.experiments import TrainingSpec, training_run
-from paircredit.experiments.progress import Silent
-from paircredit.experiments.training_run import run_training
+from paircredit.experiments.training_run import Silent, run_training
 from paircredit.methods import ActorCritic, InnerLoop, Learner, make_method, replace_dotted
 from paircredit.methods.a2c_rr import A2CRR
 from paircredit.methods.replay import EpisodeBuffer, Episodes

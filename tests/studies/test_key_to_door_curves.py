@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from paircredit.results.curves import Curve
+from paircredit.results.exhibits import title
 from paircredit.results.intervals import Interval, difference_of_times
-from paircredit.results.names import title
 from paircredit.runs import find_runs
 from paircredit.studies.key_to_door.measures import (
     LearningRule,

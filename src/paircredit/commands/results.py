@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from paircredit.commands.options import parse_options
+from paircredit.commands import parse_options
 from paircredit.errors import PaircreditError, unknown_name
 
 Folder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(help="Folder with runs.")]

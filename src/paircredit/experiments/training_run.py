@@ -1,11 +1,11 @@
-"""From a training spec to a run folder."""
+"""From a training spec to a run folder; and who is told how far a run has come."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,6 @@ from paircredit.envs.protocol import Discrete, EnvSpec, Layered, Pixels, Tabular
 from paircredit.envs.registry import environment_config
 from paircredit.errors import PaircreditError
 from paircredit.experiments.learners import first_parameters, has_tables, load_weights, may_be_kept, weight_tables
-from paircredit.experiments.progress import Progress
 from paircredit.experiments.spec import Resolved, TrainingSpec, as_json, resolve, resolve_method
 from paircredit.methods.rule import Method
 from paircredit.networks.state_functions import PolicyTable, num_states
@@ -47,6 +46,42 @@ LONG = 1e6
 _DECADE = (10, 12, 14, 17, 20, 25, 30, 40, 50, 60, 70, 80, 90)
 BEST = "best_"
 """Of summaries whose names begin so, a row over several updates has the largest and not the mean."""
+
+
+class Progress(Protocol):
+    """Told about long work while it goes on."""
+
+    def begin(self, name: str, total: int, done: int = 0) -> None:
+        """A run of `total` steps begins, or goes on after the first `done` of them."""
+        return
+
+    def advance(self, steps: int) -> None:
+        """Some of its steps are done."""
+        return
+
+    def tell(self, numbers: str) -> None:
+        """How the run is doing at the moment; where none has begun, the whole."""
+        return
+
+    def end(self, note: str) -> None:
+        """The run is done; the note says what came out."""
+        return
+
+    def skip(self, name: str) -> None:
+        """A run was finished before and is not made again."""
+        return
+
+    def made(self, note: str) -> None:
+        """A run is done that another process has made."""
+        return
+
+    def say(self, sentence: str) -> None:
+        """Something that a person should know."""
+        return
+
+
+class Silent(Progress):
+    """Tells nobody: it does what the protocol's own methods do, which is nothing."""
 
 
 def run_training(

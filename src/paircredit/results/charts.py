@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from paircredit.results.exhibits import Exhibit, exhibit
+from paircredit.results.exhibits import Exhibit, exhibit, title
 from paircredit.results.intervals import Interval, mean_band
-from paircredit.results.names import title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from paircredit.errors import PaircreditError
-from paircredit.results.names import runs_of, title
+from paircredit.results.exhibits import in_order, title
 from paircredit.runs.read import Run
 
 LAST_SHARE = 0.1
@@ -20,6 +20,16 @@ ENDED = "ended_episodes"
 _PLACES = ("member", "seed", "update", "frames")
 _NO_QUANTITIES = (*_PLACES, "episodes", "weights", "mask", ENDED)
 """Columns that say which row it is."""
+
+
+def runs_of(runs: Sequence[Run], *roles: str) -> list[Run]:
+    """The runs of some roles."""
+    return [run for run in runs if run.kind == "training" and run.spec.get("tags", {}).get("role") in roles]
+
+
+def labels_of(runs: Sequence[Run], *roles: str) -> list[str]:
+    """The methods of all runs of some roles, in the order in which they are shown."""
+    return in_order({run.spec["tags"]["label"] for run in runs_of(runs, *roles)})
 
 
 @dataclasses.dataclass(frozen=True)

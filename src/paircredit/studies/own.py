@@ -11,10 +11,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from paircredit.results.charts import Line, Panel, figure, finish, grid, lines, looks, short, ticks
-from paircredit.results.curves import RETURN, Curve, whole_curve
-from paircredit.results.exhibits import Table, column, exhibit, interval, table
+from paircredit.results.curves import RETURN, Curve, runs_of, whole_curve
+from paircredit.results.exhibits import (
+    LABELS,
+    OF_ERRORS,
+    Table,
+    column,
+    environment_name,
+    exhibit,
+    in_order,
+    interval,
+    table,
+    title,
+)
 from paircredit.results.intervals import mean_interval
-from paircredit.results.names import LABELS, OF_ERRORS, environment_name, in_order, runs_of, title
 from paircredit.results.pictures import PAIR_AXES, PairAxes, Picture, later, pictures
 from paircredit.runs.read import Run
 from paircredit.studies.study import Study

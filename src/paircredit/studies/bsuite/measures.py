@@ -9,10 +9,9 @@ import numpy as np
 
 from paircredit.envs.bsuite.discounting_chain import PAYDAYS, DiscountingChainConfig
 from paircredit.envs.bsuite.sweep import DOMAINS, bsuite_config
-from paircredit.results.curves import Curve, by_place, curves
-from paircredit.results.exhibits import LEAST_SEEDS, Claim, Order, Status, order
+from paircredit.results.curves import Curve, by_place, curves, labels_of
+from paircredit.results.exhibits import LEAST_SEEDS, Claim, Order, Status, method_of, order, title
 from paircredit.results.intervals import Interval, bootstrap, difference_of
-from paircredit.results.names import labels_of, method_of, title
 from paircredit.runs.read import Run
 from paircredit.studies.bsuite.runs import ROLE
 

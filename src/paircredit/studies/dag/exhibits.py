@@ -9,10 +9,9 @@ import numpy as np
 
 from paircredit.envs.dag import DagConfig, acting_states
 from paircredit.results.charts import LOOKS, QUIET, Line, Panel, draw_median, figure, grid, legend_above, lines, note
-from paircredit.results.curves import Curve, spread
-from paircredit.results.exhibits import METHOD, Table, column, exhibit, interval, plain_table, table
+from paircredit.results.curves import Curve, runs_of, spread
+from paircredit.results.exhibits import METHOD, Table, column, exhibit, interval, plain_table, table, title
 from paircredit.results.intervals import Interval, median_interval, median_of_times
-from paircredit.results.names import runs_of, title
 from paircredit.runs.read import Run
 from paircredit.studies.dag import estimators, measures
 from paircredit.studies.dag.measures import LABELS, SHARE_OF_BEST, episodes, evaluation_times, evaluations, finished_run

@@ -13,10 +13,9 @@ import numpy as np
 from paircredit.analysis.exact import expected_return
 from paircredit.envs.dag import DagConfig, acting_states, layers, reachable
 from paircredit.errors import PaircreditError
-from paircredit.results.curves import Curve, by_place, curves, first_time
-from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status, order
+from paircredit.results.curves import Curve, by_place, curves, first_time, runs_of
+from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status, order, title
 from paircredit.results.intervals import Interval, mean_interval, median_difference, median_ratio
-from paircredit.results.names import runs_of, title
 from paircredit.runs.read import Run
 from paircredit.studies.dag.runs import EPISODES_PER_UPDATE, EVALUATION, MASKED, RESET
 from paircredit.weights import handcrafted_weights

@@ -10,10 +10,9 @@ import numpy as np
 
 from paircredit.results import charts
 from paircredit.results.charts import COLOURS, QUIET, figure, grid, looks, ticks
-from paircredit.results.curves import RETURN, Curve
-from paircredit.results.exhibits import METHOD, SEEDS, Table, column, exhibit, interval, plain_table, table
+from paircredit.results.curves import RETURN, Curve, labels_of
+from paircredit.results.exhibits import METHOD, SEEDS, Table, column, exhibit, interval, plain_table, table, title
 from paircredit.results.intervals import bootstrap, mean_interval
-from paircredit.results.names import labels_of, title
 from paircredit.runs.read import Run
 from paircredit.studies.games import measures
 from paircredit.studies.games.measures import BASELINE, OURS, Suite, all_games, comparisons, name_of

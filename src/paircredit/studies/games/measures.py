@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from paircredit.envs.atari.games import GAMES
-from paircredit.results.curves import RETURN, Curve, by_place, curves
-from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status
+from paircredit.results.curves import RETURN, Curve, by_place, curves, labels_of
+from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status, title
 from paircredit.results.intervals import (
     Interval,
     bootstrap,
@@ -20,7 +20,6 @@ from paircredit.results.intervals import (
     mean_difference,
     mean_interval,
 )
-from paircredit.results.names import labels_of, title
 from paircredit.runs.read import Run
 
 MINATAR_RANDOM_PLAY = {

@@ -11,9 +11,19 @@ import numpy as np
 from paircredit.results import charts
 from paircredit.results.charts import draw_members, figure, grid, looks, moved, never_place, ticks
 from paircredit.results.curves import Curve
-from paircredit.results.exhibits import METHOD, SEEDS, Measure, Table, column, exhibit, interval, plain_table, table
+from paircredit.results.exhibits import (
+    METHOD,
+    SEEDS,
+    Measure,
+    Table,
+    column,
+    exhibit,
+    interval,
+    plain_table,
+    table,
+    title,
+)
 from paircredit.results.intervals import Interval, mean_interval, median_of_times
-from paircredit.results.names import title
 from paircredit.runs.read import Run
 from paircredit.studies.key_to_door import measures, weights
 from paircredit.studies.key_to_door.measures import (

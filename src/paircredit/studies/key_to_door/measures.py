@@ -13,10 +13,9 @@ import numpy as np
 from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.envs.key_to_door_players import best_door_rate, best_key_rate, max_expected_return, mean_apples
 from paircredit.methods.presets import preset_settings
-from paircredit.results.curves import LAST_SHARE, Curve, by_place, curves, first_time
-from paircredit.results.exhibits import LEAST_SEEDS, Claim, Order, Status, order
+from paircredit.results.curves import LAST_SHARE, Curve, by_place, curves, first_time, labels_of, runs_of
+from paircredit.results.exhibits import CORE, LEAST_SEEDS, Claim, Order, Status, order, title
 from paircredit.results.intervals import Interval, difference_of_times, mean_difference, median_of_times
-from paircredit.results.names import CORE, labels_of, runs_of, title
 from paircredit.runs.read import Run
 from paircredit.studies.key_to_door.runs import CENTRAL, METHODS, RANKED, SEARCH, SEARCHES, SWITCHES, Setting
 

@@ -13,10 +13,9 @@ import numpy as np
 
 from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.results.charts import figure
-from paircredit.results.curves import spread
-from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status, Table, plain_table
+from paircredit.results.curves import runs_of, spread
+from paircredit.results.exhibits import LEAST_SEEDS, OF_ERRORS, Claim, Status, Table, plain_table, title
 from paircredit.results.intervals import mean_interval
-from paircredit.results.names import OF_ERRORS, runs_of, title
 from paircredit.results.pictures import PAIR_AXES, PairAxes, Picture, pictures
 from paircredit.runs.read import Run
 from paircredit.studies.key_to_door.measures import method_labels, pick_setting
