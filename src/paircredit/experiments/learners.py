@@ -42,9 +42,6 @@ def load_learner(run: Run, method: Method, env: Environment) -> Any:
     """The learner of a run's first member, whose policy is a network, with optimiser states as at the start.
 
     With which method and where it was trained `first_settings` knows.
-
-    Raises:
-        PaircreditError: the run keeps no learner, or a damaged one, or one of another shape.
     """
 
     def start(key: Key[Array, ""]) -> Any:
@@ -79,11 +76,7 @@ def _first(leaf: Any) -> Any:
 
 
 def load_weights(source: Path, states: int) -> np.ndarray:
-    """Weight tables [N, S, S] from a run folder, or from an npz or npy file with a table (or several).
-
-    Raises:
-        PaircreditError: there are none, or they are of another shape, or not finite.
-    """
+    """Weight tables [N, S, S] from a run folder, or from an npz or npy file with a table (or several)."""
     if source.is_dir():
         arrays = read_run(source).arrays()
     else:

@@ -1,7 +1,4 @@
-"""Making an experiment in one folder: its runs one after another, or side by side because one seldom fills a GPU.
-
-And going on with what was stopped.
-"""
+"""Making an experiment in one folder, its runs one after another or side by side; going on with what was stopped."""
 
 from __future__ import annotations
 
@@ -115,11 +112,7 @@ def open_experiment(experiment: Experiment, folder: Path) -> None:
 
 
 def choose_runs(experiment: Experiment, only: Sequence[str] = ()) -> list[RunSpec]:
-    """The runs of an experiment whose names fit a pattern, as file names do (`catch*`); all where there is no pattern.
-
-    Raises:
-        PaircreditError: nothing fits one of the patterns.
-    """
+    """The runs whose names fit a pattern, as file names do (`catch*`); all where there is none. Each must fit a run."""
     names = [spec.name for spec in experiment.runs]
     for pattern in only:
         if not fnmatch.filter(names, pattern):
@@ -159,10 +152,9 @@ def read_experiment(folder: Path) -> Experiment:
 
 
 def runs_to_resume(path: Path) -> list[tuple[RunSpec, Path]]:
-    """What is to be done in a run folder, or in a folder of experiments and runs, for everything in it to be finished.
+    """All runs in a run folder, or in a folder of experiments and runs, in the order in which to make them.
 
-    Returns:
-        Specs in the order in which to make them, and the folder for each; finished runs among them, to be skipped.
+    With each comes the folder that its own is in; finished ones are among them, to be skipped.
     """
     if not path.is_dir():
         raise PaircreditError(f"There is no folder {path}.")
@@ -225,12 +217,10 @@ def reproduce_side_by_side(
     only: Sequence[str] = (),
     command: Callable[[str], Sequence[str]] | None = None,
 ) -> None:
-    """As `reproduce`, several runs at a time. A run whose weights come from another one waits for it.
+    """As `reproduce`, several runs at a time, each in a process of its own: one run seldom fills a GPU.
 
-    A run is made by `paircredit reproduce --only NAME`, or by the command that is given for its name.
-
-    Raises:
-        PaircreditError: a run failed; those beside it were finished, and no other one was begun.
+    A run is made by `paircredit reproduce --only NAME`, or by the command that is given for its name; one whose weights
+    come from another run waits for it. Where a run fails, those beside it are finished, and no other one is begun.
     """
     chosen = choose_runs(experiment, only)
     refuse_missing_weights(experiment, chosen, folder)

@@ -89,11 +89,8 @@ def run_training(
 ) -> None:
     """Train what the spec says and write it down in a run folder; a run that was stopped goes on.
 
-    Args:
-        spec: what to train.
-        folder: of the experiment; the run gets a folder of its own in it, and finds earlier runs there.
-        progress: is told about every chunk.
-        checkpoint_seconds: at least this many between two checkpoints; 0 for one after every chunk.
+    The folder is that of the experiment, in which it finds earlier runs. Checkpoints are at least this many seconds
+    apart; 0 is for one after every chunk.
     """
     method = resolve_method(spec.method, spec.preset, spec.env, spec.method_settings)
     members = _members(spec, folder)
@@ -178,12 +175,7 @@ def _settings_of(thing: Any) -> dict[str, Any]:
 
 
 class Member(NamedTuple):
-    """One training among those of a program.
-
-    Attributes:
-        table: weights it uses, where they come from elsewhere.
-        labels: what tells it from the others in the metrics, beside the seed.
-    """
+    """One training of a program: with weights from elsewhere, if any; labels and seed tell it from the others."""
 
     seed: int
     env: Any

@@ -34,17 +34,14 @@ def labels_of(runs: Sequence[Run], *roles: str) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """What the members of one method recorded in one place: a row per member, a column per recorded point.
+    """What N members of one method recorded in one place (a depth, a setting, a domain, a game), at P points.
 
     A point is the mean over the updates up to the next one.
 
     Attributes:
         label: the method, and what is changed about it.
-        place: what the study calls a place: a depth, a setting, a domain, a game.
         variant: what else tells the members of a place from others.
-        seeds: [N].
-        edges: before each point and after the last, [P + 1], by axis: `frames`, and `episodes` where their number is
-            known.
+        edges: before each point and after the last, [P + 1]: `frames`, and `episodes` where their number is known.
         values: every quantity that was recorded, [N, P].
         marks: what the rows of a member have in common, [N]: labels of variants, the table of weights it was given.
         run: that they are of, or the first of several.
@@ -99,9 +96,6 @@ def recorded(run: Run) -> Recorded | None:
 
     Where rollouts are segments of episodes, points before every member has ended one are left out: nobody knows a
     return then. Of an unfinished run the last point is left out, of which nobody knows where it ends.
-
-    Raises:
-        PaircreditError: its rows are none of a training, or its members have not the same rows.
     """
     columns = run.columns
     if missing := [name for name in _PLACES if columns and name not in columns]:
@@ -153,17 +147,8 @@ def curves(
 ) -> list[Curve]:
     """The curves of all runs of a role; those of runs in which nothing is known yet are left out.
 
-    Runs may share a place if their seeds differ and they recorded the same points.
-
-    Args:
-        runs: in which to look.
-        role: of the runs, in their tags.
-        who: place and variant of members, by their run and the values of the columns to split by.
-        split: columns that tell the members of a run apart, beside their seeds.
-        where: a place in words, for messages.
-
-    Raises:
-        PaircreditError: two runs have the same member, or members that belong together have other points.
+    The members of a run are split by the values of some columns; these and the run say `who` they are: place and
+    variant. Runs may share a place if their seeds differ and they recorded the same points; `where` it is in words.
     """
     found: dict[tuple[Any, ...], Curve] = {}
     for run in runs_of(runs, role):

@@ -93,13 +93,9 @@ class Claim:
 
 @dataclasses.dataclass(frozen=True)
 class Exhibit:
-    """A figure or a table.
+    """A figure or a table, made of runs (None where those that it needs are not there), under the name of its files.
 
-    Attributes:
-        name: of its files and of its place in the report.
-        title: a few words.
-        caption: what is seen (and what the paper shows there), or what the columns are.
-        make: from runs to a `Figure` or a `Table`; None where the runs that it needs are not there.
+    The caption says what is seen (and what the paper shows there), or what the columns are.
     """
 
     name: str

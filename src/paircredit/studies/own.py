@@ -42,12 +42,10 @@ _COLUMNS = 4
 
 
 class OwnRun(NamedTuple):
-    """A run, and what it is called beside others.
+    """A run, what it is called beside others, and what it recorded, if that is enough for a curve.
 
-    Attributes:
-        place: its environment; with the settings that differ, where runs are on several of the same name.
-        label: its method, and after a comma what tells it from other runs of the method on the place.
-        curve: what it recorded; None where that is too little.
+    The place is its environment, with settings that differ among those of the same name; the label is its method, and
+    after a comma what tells it from other runs of the method there.
     """
 
     run: Run

@@ -48,12 +48,7 @@ _VARIES = {
 
 
 class Setting(NamedTuple):
-    """What several variants of a domain have in common that are alike but for the seed.
-
-    Attributes:
-        value: what varies in the domain, or 0.
-        text: for readers.
-    """
+    """What varies in a domain (or 0), which variants share that are alike but for the seed; and in words."""
 
     value: float
     text: str

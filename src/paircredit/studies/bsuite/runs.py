@@ -48,19 +48,10 @@ def training(
     method_settings: Mapping[str, Any] | None = None,
     change: str = "",
 ) -> TrainingSpec:
-    """One method on the variants of one domain.
+    """One method, and what is changed about it in words, on those variants of a domain that have these numbers.
 
-    No two members have the same seed: many variants are alike, and would be the same training otherwise.
-
-    Args:
-        method: name of the method.
-        domain: bsuite's name of the domain.
-        episodes: of every member.
-        seeds: of every variant.
-        numbers: of the variants; all of them where nothing is said.
-        env_settings: what all variants share, where it is not the domain's own.
-        method_settings: fields of the method to replace.
-        change: what is not as usual about the method, for readers.
+    Episodes are of every member, seeds of every variant. No two members have the same seed: many variants are alike,
+    and would be the same training otherwise.
     """
     variants = DOMAINS[domain].settings
     chosen = range(len(variants)) if numbers is None else numbers
@@ -89,12 +80,10 @@ def training(
 
 @dataclasses.dataclass(frozen=True)
 class BsuiteScale:
-    """How much of it: seeds are per variant, episodes of every member.
+    """How much of it: seeds are per variant, episodes of every member (half as many in cartpole).
 
-    Attributes:
-        domains: which variants of which domains (None: all), and settings that all of them share.
-        episodes: cartpole has half as many.
-        methods: of those of the experiment; None: all of them.
+    Domains come with numbers of variants (None: all) and settings that all of them share. Methods are those of the
+    experiment, or some of them.
     """
 
     domains: Mapping[str, tuple[Sequence[int] | None, Mapping[str, Any]]]

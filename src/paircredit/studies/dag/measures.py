@@ -71,11 +71,7 @@ def by_table(curve: Curve, members: np.ndarray) -> np.ndarray:
 
 
 def finished_run(runs: Sequence[Run], role: str, depth: int | None = None, label: str | None = None) -> Run | None:
-    """The finished run of a role at a depth and of a method, or None: only such a run has learned weights to show.
-
-    Raises:
-        PaircreditError: there are several.
-    """
+    """The one finished run of a role at a depth and of a method, or None: only it has learned weights to show."""
     wanted = {"depth": depth, "label": label}
     found = [
         run

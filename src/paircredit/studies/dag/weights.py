@@ -26,11 +26,7 @@ _LEAST_LAYER_FOR_LINE, _LEAST_LAYER_FOR_NUMBER, _LEAST_TICK_DISTANCE = 12, 22, 6
 
 
 def visible_weights(weights: np.ndarray, depth: int) -> np.ma.MaskedArray:
-    """The rows of acting states of a table [S, S], with unreachable pairs masked.
-
-    Raises:
-        PaircreditError: the table is not one of a DAG of this depth.
-    """
+    """The rows of acting states of a table [S, S], with unreachable pairs masked."""
     states = num_states(depth)
     if weights.shape != (states, states):
         raise PaircreditError(f"Weights of a DAG of depth {depth} have shape {(states, states)}, not {weights.shape}.")

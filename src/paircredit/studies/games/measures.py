@@ -34,13 +34,9 @@ MINATAR_RANDOM_PLAY = {
 
 @dataclasses.dataclass(frozen=True)
 class Suite:
-    """A set of games.
+    """A set of games: the role of runs on them, and what random play scores, in the order in which they are shown.
 
-    Attributes:
-        role: of runs on them.
-        title: for readers.
-        random: what random play scores in every game; their order is that in which they are shown.
-        human: what a person scores, in each of the tables that there are, the one that counts first; or none.
+    What a person scores is in each of the tables that there are, the one that counts first; or there is none.
     """
 
     role: str
@@ -116,15 +112,9 @@ Outcome = Literal["better", "worse", "tie", "open"]
 
 
 class Comparison(NamedTuple):
-    """Meta-PWTD beside A2C in one game, after the frames that both trained.
+    """The scores of Meta-PWTD [N] beside those of A2C [N'] in one game, after the frames that both trained.
 
-    Attributes:
-        game: its name.
-        frames: of every member.
-        ours: scores of Meta-PWTD, [N].
-        baseline: scores of A2C, [N'].
-        difference: of the means.
-        relative: the same as a share, see `Suite.relative`.
+    Their means differ by `difference`, and as a share by `relative` (see `Suite.relative`).
     """
 
     game: str
@@ -180,12 +170,9 @@ def counts(outcomes: Sequence[Outcome]) -> tuple[int, int, int]:
 
 
 class Shared(NamedTuple):
-    """What methods are summed up over.
+    """The games that A2C and Meta-PWTD have both played (or the one that is there), and the frames that both trained.
 
-    Attributes:
-        games: that A2C and Meta-PWTD have both played, or the one of the two that is there.
-        labels: of the methods that have played all of them at least as long.
-        frames: that both trained in all of these games.
+    Labels are of the methods that have played all of them at least as long.
     """
 
     games: list[str]

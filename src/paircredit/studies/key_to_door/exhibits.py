@@ -79,12 +79,9 @@ def _central(runs: Sequence[Run]) -> Figure | None:
 
 
 def _curves(runs: Sequence[Run], quantity: str = "episode_return", *, slips: bool = False) -> Figure | None:
-    """A panel per setting, rows by the apples' mean and columns by their variance, with a curve per method.
+    """A panel per setting (with random actions, or without), with a curve per method.
 
-    Args:
-        runs: what to draw from.
-        quantity: what to draw, a key of `AXIS_LABELS`.
-        slips: whether to show the settings with random actions, or those without.
+    Rows are by the apples' mean, columns by their variance. The quantity is a key of `AXIS_LABELS`.
     """
     shown = [curve for curve in all_curves(runs) if (curve.place.slip > 0) == slips]
     if not shown:

@@ -82,12 +82,9 @@ def pick_setting(settings: Sequence[Setting]) -> Setting | None:
 
 
 def smoothed(curve: Curve, quantity: str = "door_reward", window: int = WINDOW) -> tuple[np.ndarray, np.ndarray]:
-    """A quantity's mean over the last `window` episodes, at the end of every point where this many have passed.
+    """Frames [P'] and, over the last `window` episodes, means [N, P'] at ends of points where this many have passed.
 
     Where the window begins inside a point, it takes that share of the point.
-
-    Returns:
-        Frames [P'] and means [N, P'].
     """
     edges, values = curve.edges["episodes"], curve.values[quantity]
     sums = np.pad(np.cumsum(values * np.diff(edges), axis=1), ((0, 0), (1, 0)))

@@ -60,12 +60,9 @@ ENOUGH = {"a2c": 20_000_000, "h-pwr": 12_000_000, "meta-pwr": 19_200_000, "meta-
 
 @dataclasses.dataclass(frozen=True)
 class Scale:
-    """How much of an experiment: frames per member, and seeds per setting and variant.
+    """How much of an experiment: frames per member (or a share of `ENOUGH`), and seeds per setting and variant.
 
-    Attributes:
-        env_settings: what all settings share.
-        variants: this many of those that are tried, or all of them.
-        share: of `ENOUGH`, where it stands in the place of the frames.
+    All settings share the `env_settings`; of the variants that are tried, this many are made, or all.
     """
 
     frames: int

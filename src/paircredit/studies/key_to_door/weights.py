@@ -69,13 +69,9 @@ PAIR_AXES["key-to-door"] = _pair_axes
 
 
 class LearnedWeights(NamedTuple):
-    """Weights that a method learned in one setting.
+    """Weights that a method learned in one setting: [N, T, T] at the end, perhaps [S, N, T, T] on the way.
 
-    Attributes:
-        weights: at the end, a matrix per seed, [N, T, T]: row t for the action at t, column k for what arrives with
-            transition k; below the diagonal there may be anything.
-        snapshots: during training, [S, N, T, T], or none.
-        snapshot_frames: when, [S].
+    Row t is for the action at t, column k for what arrives with transition k; below the diagonal may be anything.
     """
 
     label: str
