@@ -159,7 +159,7 @@ def write_game(
         silent: rows before the first game ends, in which returns are 0.
         stopped_after: this many rows of the first member and one less of the last, and then it was stopped.
     """
-    spec = games.runs.training(suite.role, label, game, frames, seeds)
+    spec = games.runs.training(suite.role, label, game, games.runs.GamesScale((game,), frames, seeds))
     per_update = 1280 if suite is ATARI else 320
     random = suite.random[game]
     factors = 1 + spread * np.linspace(-1, 1, seeds)
