@@ -91,6 +91,11 @@ class Claim:
     judge: Callable[[Sequence[Run]], tuple[Status, str]]
 
 
+def claim(id: str, statement: str, where: str) -> Callable[[Callable[..., tuple[Status, str]]], Claim]:
+    """Makes a claim of the function that judges it."""
+    return lambda judge: Claim(id, statement, where, judge)
+
+
 @dataclasses.dataclass(frozen=True)
 class Exhibit:
     """A figure or a table, made of runs (None where those that it needs are not there), under the name of its files.

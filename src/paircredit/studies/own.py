@@ -212,6 +212,4 @@ def _pairs(own: OwnRun) -> tuple[np.ndarray, PairAxes, str] | None:
     return weights.mean(axis=0, dtype=float), own_axes or usual, "state" if by_state else "step"
 
 
-FIGURES = (_curves, _weights)
-TABLES = (_table,)
-OWN_RUNS = Study((), FIGURES, TABLES)
+OWN_RUNS = Study((), (_curves, _weights), (_table,))

@@ -14,7 +14,7 @@ from paircredit.analysis.exact import expected_return
 from paircredit.envs.dag import DagConfig, acting_states, layers, reachable
 from paircredit.errors import PaircreditError
 from paircredit.results.curves import Curve, by_place, curves, first_time, runs_of
-from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status, order, title
+from paircredit.results.exhibits import LEAST_SEEDS, Status, claim, order, title
 from paircredit.results.intervals import Interval, mean_interval, median_difference, median_ratio
 from paircredit.runs.read import Run
 from paircredit.studies.dag.runs import EPISODES_PER_UPDATE, EVALUATION, MASKED, RESET
@@ -157,6 +157,11 @@ def _reset_weights(runs: Sequence[Run], label: str) -> dict[int, np.ndarray]:
     return {depth: run.arrays()["weights"] for depth, run in found.items() if run is not None}
 
 
+@claim(
+    "D1",
+    "Meta-PWR raises weights where the handcrafted weight is 1 and lowers them where it is 0.",
+    "Learned Pairwise Weights, weight visualisation",
+)
 def _meta_pwr_weights(runs: Sequence[Run]) -> tuple[Status, str]:
     tables = _reset_weights(runs, "meta-pwr")
     if not tables:
@@ -170,6 +175,12 @@ def _interval(weights: np.ndarray, pairs: np.ndarray) -> Interval:
     return mean_interval(mean_weight(weights, pairs))
 
 
+@claim(
+    "D2",
+    "Learned weights need no more episodes to 95 % of the best return than handcrafted ones, these fewer than the "
+    "regular return, and the gap grows with the depth.",
+    "Learned Pairwise Weights, evaluation",
+)
 def _episodes_to_learn(runs: Sequence[Run]) -> tuple[Status, str]:
     labels = ("regular", "h-pwr", "meta-pwr")
     by_depth = by_place(curve for curve in evaluations(runs) if curve.label in labels)
@@ -200,6 +211,11 @@ def _episodes_to_learn(runs: Sequence[Run]) -> tuple[Status, str]:
     return "holds" if good and grows else "fails", "Median episodes to 95 %: " + text
 
 
+@claim(
+    "D3",
+    "Meta-PWTD places high weight on transitions of the first phase, which pay nothing.",
+    "Learned Pairwise Weights, weight visualisation",
+)
 def _meta_pwtd_weights(runs: Sequence[Run]) -> tuple[Status, str]:
     tables = _reset_weights(runs, "meta-pwtd")
     rewards = _reset_weights(runs, "meta-pwr")
@@ -222,6 +238,12 @@ def _meta_pwtd_weights(runs: Sequence[Run]) -> tuple[Status, str]:
     return "holds" if good else "fails", "Mean Meta-PWTD weight, " + "; ".join(parts) + "."
 
 
+@claim(
+    "D4",
+    "With the optimal value function masked to depth 0 or 4 no weight goes after the middle layer; masked to "
+    "depth 4 everything before it stays at its start; masked to depth 8 the weights look like those of Meta-PWR.",
+    "Appendix, TD-error weights with different value functions",
+)
 def _masked_values(runs: Sequence[Run]) -> tuple[Status, str]:
     run = finished_run(runs, MASKED)
     if run is None:
@@ -263,6 +285,11 @@ def _looks_like_rewards(weights: np.ndarray, depth: int) -> tuple[bool, str]:
     return ones.low > START_WEIGHT and zeros.high < START_WEIGHT, text
 
 
+@claim(
+    "D5",
+    "Every method reaches the optimum within 10,000 episodes.",
+    "Appendix, DAG learning curves",
+)
 def _optimum(runs: Sequence[Run]) -> tuple[Status, str]:
     """The best action is the likeliest one in every state met, and the policy is above the paper's 95 % mark."""
     expected, greedy = {}, {}
@@ -285,37 +312,4 @@ def _optimum(runs: Sequence[Run]) -> tuple[Status, str]:
     )
 
 
-CLAIMS = (
-    Claim(
-        "D1",
-        "Meta-PWR raises weights where the handcrafted weight is 1 and lowers them where it is 0.",
-        "Learned Pairwise Weights, weight visualisation",
-        _meta_pwr_weights,
-    ),
-    Claim(
-        "D2",
-        "Learned weights need no more episodes to 95 % of the best return than handcrafted ones, these fewer than the "
-        "regular return, and the gap grows with the depth.",
-        "Learned Pairwise Weights, evaluation",
-        _episodes_to_learn,
-    ),
-    Claim(
-        "D3",
-        "Meta-PWTD places high weight on transitions of the first phase, which pay nothing.",
-        "Learned Pairwise Weights, weight visualisation",
-        _meta_pwtd_weights,
-    ),
-    Claim(
-        "D4",
-        "With the optimal value function masked to depth 0 or 4 no weight goes after the middle layer; masked to "
-        "depth 4 everything before it stays at its start; masked to depth 8 the weights look like those of Meta-PWR.",
-        "Appendix, TD-error weights with different value functions",
-        _masked_values,
-    ),
-    Claim(
-        "D5",
-        "Every method reaches the optimum within 10,000 episodes.",
-        "Appendix, DAG learning curves",
-        _optimum,
-    ),
-)
+CLAIMS = (_meta_pwr_weights, _episodes_to_learn, _meta_pwtd_weights, _masked_values, _optimum)

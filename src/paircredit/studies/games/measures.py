@@ -10,7 +10,7 @@ import numpy as np
 
 from paircredit.envs.atari.games import GAMES
 from paircredit.results.curves import RETURN, Curve, by_place, curves, labels_of
-from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status, title
+from paircredit.results.exhibits import LEAST_SEEDS, Status, claim, title
 from paircredit.results.intervals import (
     Interval,
     bootstrap,
@@ -260,6 +260,12 @@ LEAST_GAMES = 3
 """Of MinAtar, in which one of the methods is better than random play; with fewer nothing is said."""
 
 
+@claim(
+    "A1",
+    "On Atari Meta-PWTD is better than A2C in 30 of 49 games, worse in 14, and ties in 5; its median "
+    "human-normalised score is slightly above A2C's, and both are above A2C-RR's.",
+    "Experiments on Standard RL Benchmarks, figure of relative performance",
+)
 def _atari(runs: Sequence[Run]) -> tuple[Status, str]:
     found = all_games(runs, ATARI)
     compared = comparisons(found, ATARI)
@@ -312,6 +318,12 @@ def _medians(found: Games, shared: Shared) -> tuple[bool, list[str]]:
     return contradicted, parts
 
 
+@claim(
+    "M1",
+    "On MinAtar, which the paper does not have, Meta-PWTD is not worse than A2C: what it adds to learn does not "
+    "make learning slower where nothing asks for it.",
+    "Experiments on Standard RL Benchmarks, the question asked there",
+)
 def _minatar(runs: Sequence[Run]) -> tuple[Status, str]:
     compared = comparisons(all_games(runs, MINATAR), MINATAR)
     judged = [own for own in compared if own.outcome != "open"]
@@ -348,19 +360,4 @@ def _none_there(suite: Suite, compared: Sequence[Comparison]) -> str:
     )
 
 
-CLAIMS = (
-    Claim(
-        "A1",
-        "On Atari Meta-PWTD is better than A2C in 30 of 49 games, worse in 14, and ties in 5; its median "
-        "human-normalised score is slightly above A2C's, and both are above A2C-RR's.",
-        "Experiments on Standard RL Benchmarks, figure of relative performance",
-        _atari,
-    ),
-    Claim(
-        "M1",
-        "On MinAtar, which the paper does not have, Meta-PWTD is not worse than A2C: what it adds to learn does not "
-        "make learning slower where nothing asks for it.",
-        "Experiments on Standard RL Benchmarks, the question asked there",
-        _minatar,
-    ),
-)
+CLAIMS = (_atari, _minatar)

@@ -14,7 +14,7 @@ from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.envs.key_to_door_players import best_door_rate, best_key_rate, max_expected_return, mean_apples
 from paircredit.methods.presets import preset_settings
 from paircredit.results.curves import LAST_SHARE, Curve, by_place, curves, first_time, labels_of, runs_of
-from paircredit.results.exhibits import CORE, LEAST_SEEDS, Claim, Order, Status, order, title
+from paircredit.results.exhibits import CORE, LEAST_SEEDS, Order, Status, claim, order, title
 from paircredit.results.intervals import Interval, difference_of_times, mean_difference, median_of_times
 from paircredit.runs.read import Run
 from paircredit.studies.key_to_door.runs import CENTRAL, METHODS, RANKED, SEARCH, SEARCHES, SWITCHES, Setting
@@ -169,6 +169,11 @@ _WORDS: dict[Order, str] = {
 }
 
 
+@claim(
+    "K1",
+    "In the door phase H-PWR learns best and Meta-PWR fastest after it; Meta-PWTD is slower, but reaches the optimum.",
+    "The Key-to-Door Experiments, learning curves",
+)
 def _central_order(runs: Sequence[Run]) -> tuple[Status, str]:
     methods, refusal = _at_the_centre(runs, CORE)
     if refusal:
@@ -263,6 +268,12 @@ def order_of(fast: Curve, slow: Curve, threshold: float) -> Order:
     return "open" if difference is None else order(difference)
 
 
+@claim(
+    "K3",
+    "The ranking is the same over nine combinations of mean and variance of the apples' rewards, and with 10 % "
+    "random actions.",
+    "Appendix, additional results on Key-to-Door",
+)
 def _order_everywhere(runs: Sequence[Run]) -> tuple[Status, str]:
     by_setting = by_place(own for own in all_curves(runs) if own.label in RANKED and len(own.seeds) >= LEAST_SEEDS)
     complete = {setting: methods for setting, methods in by_setting.items() if len(methods) == len(RANKED)}
@@ -307,6 +318,11 @@ def _named(settings: list[Setting]) -> str:
     return f" ({'; '.join(setting.text() for setting in settings)})" if settings else ""
 
 
+@claim(
+    "K2",
+    "RGM is third best in the door phase but does not perform well overall; TVT and A2C-RR do not learn fast.",
+    "The Key-to-Door Experiments, learning curves",
+)
 def _other_methods(runs: Sequence[Run]) -> tuple[Status, str]:
     methods, refusal = _at_the_centre(runs, NEEDED)
     if refusal:
@@ -334,25 +350,4 @@ def _other_methods(runs: Sequence[Run]) -> tuple[Status, str]:
     return "holds" if good else "fails", "; ".join(parts) + "."
 
 
-CLAIMS = (
-    Claim(
-        "K1",
-        "In the door phase H-PWR learns best and Meta-PWR fastest after it; Meta-PWTD is slower, but reaches the "
-        "optimum.",
-        "The Key-to-Door Experiments, learning curves",
-        _central_order,
-    ),
-    Claim(
-        "K2",
-        "RGM is third best in the door phase but does not perform well overall; TVT and A2C-RR do not learn fast.",
-        "The Key-to-Door Experiments, learning curves",
-        _other_methods,
-    ),
-    Claim(
-        "K3",
-        "The ranking is the same over nine combinations of mean and variance of the apples' rewards, and with 10 % "
-        "random actions.",
-        "Appendix, additional results on Key-to-Door",
-        _order_everywhere,
-    ),
-)
+CLAIMS = (_central_order, _other_methods, _order_everywhere)
