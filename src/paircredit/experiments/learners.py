@@ -80,11 +80,7 @@ def load_weights(source: Path, states: int) -> np.ndarray:
     if source.is_dir():
         arrays = read_run(source).arrays()
     else:
-        try:
-            content = read_file(source)
-        except OSError as error:
-            raise PaircreditError(f"{source} cannot be read: {error.strerror}.") from error
-        arrays = read_arrays(content, source)
+        arrays = read_arrays(read_file(source), source)
         arrays = {"weights": arrays[""]} if "" in arrays else arrays  # an npy file
     if "weights" not in arrays:
         raise PaircreditError(f"{source} has no array called 'weights', only {', '.join(sorted(arrays)) or 'none'}.")

@@ -195,11 +195,6 @@ def masked_optimal_values(env: Layered, mask: int) -> jax.Array:
     return jnp.where(jnp.asarray(env.layers()) <= mask, 0.0, optimal_values(env.model()))
 
 
-def table_size(spec: EnvSpec) -> int:
-    """Rows of a table of pair weights: states where they are numbered, else times of an episode."""
-    return num_states(spec) if isinstance(spec.observation, Discrete) else spec.horizon
-
-
 def _members(spec: TrainingSpec, folder: Path) -> list[Member]:
     members = []
     for variant in resolve(spec):
@@ -236,7 +231,8 @@ def _members_of_variant(spec: TrainingSpec, variant: Resolved, folder: Path) -> 
         raise PaircreditError(
             f"{spec.method} has no table of pair weights on {spec.env} that the one in {spec.weights_from} could start."
         )
-    tables = load_weights(source, table_size(env.spec))
+    numbered = isinstance(env.spec.observation, Discrete)  # else a table has a row for every time of an episode
+    tables = load_weights(source, num_states(env.spec) if numbered else env.spec.horizon)
     members = []
     for index, seed in enumerate(seeds):
         table, number = tables[index % len(tables)], {"weights": index % len(tables)}

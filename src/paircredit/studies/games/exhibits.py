@@ -118,9 +118,6 @@ def _curves(runs: Sequence[Run], suite: Suite) -> Figure | None:
     return drawn
 
 
-_GAME = column("game", "game", lambda own: name_of(own.place))
-
-
 def _scores_table(runs: Sequence[Run], suite: Suite) -> Table | None:
     """A row per game and method."""
 
@@ -129,7 +126,7 @@ def _scores_table(runs: Sequence[Run], suite: Suite) -> Table | None:
 
     return table(
         _every_curve(runs, suite),
-        _GAME,
+        column("game", "game", lambda own: name_of(own.place)),
         METHOD,
         SEEDS,
         column("frames", "frames", lambda own: own.trained, ",.0f"),
