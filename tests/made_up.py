@@ -75,7 +75,7 @@ def write_episodes(
         spec: other entries of the spec.
     """
     total = episodes["regret"].shape[1]
-    described = as_json(bsuite.runs.training(label, domain, total, seeds, numbers=numbers)) | spec
+    described = as_json(bsuite.runs.training(bsuite.runs.Candidate(label), domain, total, seeds, numbers)) | spec
     members = [(variant["labels"], seed) for variant in described["variants"] for seed in variant["seeds"]]
 
     def rows() -> Rows:

@@ -73,11 +73,7 @@ def all_regrets(runs: Sequence[Run]) -> list[Curve]:
 
     A point is the mean over the episodes between two edges, so that nothing that was paid is missing in the sum.
     """
-
-    def who(run: Run, _: tuple[object, ...]) -> tuple[str, tuple[()]]:
-        return run.spec["tags"]["domain"], ()
-
-    found = curves(runs, ROLE, who, where="on bsuite's {}".format)
+    found = curves(runs, ROLE, lambda run, _: (run.spec["tags"]["domain"], ()), where="on bsuite's {}".format)
     domains, labels = list(DOMAINS), labels_of(runs, ROLE)
     return sorted(found, key=lambda curve: (domains.index(curve.place), labels.index(curve.label)))
 
