@@ -282,10 +282,7 @@ def _shorten(words: list[str], method: Any) -> list[str]:
 
 
 def refuse_another_game(env: str, game: object, command: str) -> None:
-    """Refuse an environment's setting `game` where the game has an environment of its own.
-
-    The sentence names the command that would be right, which has {} in the place of the environment's name.
-    """
+    """Refuse a game that has an environment of its own, whose name takes the place of {} in the right command."""
     from paircredit.envs import environment_config, environments
 
     own = vars(environment_config(env)).get("game")

@@ -39,10 +39,7 @@ def first_settings(spec: TrainingSpec) -> tuple[Any, Environment]:
 
 
 def load_learner(run: Run, method: Method, env: Environment) -> Any:
-    """The learner of a run's first member, whose policy is a network, with optimiser states as at the start.
-
-    With which method and where it was trained `first_settings` knows.
-    """
+    """The learner of a run's first member (see `first_settings`): networks, and optimiser states as at the start."""
 
     def start(key: Key[Array, ""]) -> Any:
         return method.init(key, env)

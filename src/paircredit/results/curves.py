@@ -75,10 +75,7 @@ class Curve:
         return (edges[:-1] + edges[1:]) / 2, self.means(quantity, edges)
 
     def scores(self, frames: float | None = None, quantity: str = RETURN) -> np.ndarray | None:
-        """The mean of every member over the last tenth of the first `frames` (or of all), [N].
-
-        None where nothing was known yet by then.
-        """
+        """Means over the last tenth of the first `frames` (or of all), [N]; None where nothing was known by then."""
         end = self.trained if frames is None else frames
         begin = max((1 - LAST_SHARE) * end, float(self.edges["frames"][0]))
         return self.means(quantity, np.array([begin, end]))[:, 0] if begin < end <= self.trained else None
@@ -219,10 +216,7 @@ def first_time(times: np.ndarray, values: np.ndarray, threshold: float) -> np.nd
 
 
 def last_returns(run: Run) -> list[tuple[dict[str, Any], float]]:
-    """The mean return over the last tenth of every member, with a row that says which it is.
-
-    Members are left out in whose rows of that time no episode had ended.
-    """
+    """A row that tells who it is, and the last tenth's mean return, of every member that had ended an episode then."""
     rows, curve = run.metrics(), whole_curve(run)
     last = {row["member"]: row for row in rows}
     scores = curve.scores() if curve else None

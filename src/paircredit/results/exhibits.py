@@ -110,10 +110,7 @@ class Exhibit:
 
 
 def exhibit(name: str, title: str, caption: str | None = None, **more: Any) -> Callable[..., Exhibit]:
-    """Makes an exhibit of a function of runs; `more` are further arguments of it.
-
-    The caption is what its docstring says after the first line, where no other is given.
-    """
+    """Makes an exhibit of a function of runs and `more`; the caption is the rest of its docstring, if none is given."""
 
     def made(make: Callable[..., Any]) -> Exhibit:
         told = caption or " ".join(str(make.__doc__).partition("\n")[2].split())

@@ -102,12 +102,8 @@ def greedy_returns(run: Run) -> np.ndarray:
 class PairSets(NamedTuple):
     """Which pairs (i, j) of states are of which kind; boolean tables [S, S], rows of acting states only.
 
-    Attributes:
-        reachable: j can follow i.
-        credited: handcrafted weight 1.
-        uncredited: handcrafted weight 0 though j pays a reward and can follow i.
-        first_phase: entering j is a consequence of acting (layers 2 to the middle one) and pays nothing.
-        second_phase: j pays a reward.
+    In all, j can follow i. The handcrafted weight is 1 (credited), or 0 though j pays a reward (uncredited). Entering j
+    pays nothing in the first phase (layers 2 to the middle one), but is a consequence of acting; in the second it pays.
     """
 
     reachable: np.ndarray

@@ -44,10 +44,7 @@ PAIR_AXES["dag"] = _pair_axes
 
 
 def draw_heatmaps(panels: Sequence[tuple[str, np.ndarray]], depth: int, *, mark_middle: bool = False) -> Figure:
-    """Heat maps above each other, with one colour bar: of each panel a title and a table [S, S].
-
-    Where the columns of the middle layer end can be marked.
-    """
+    """Heat maps of titled tables [S, S] above each other; where the middle layer's columns end can be marked."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
     from matplotlib.figure import Figure

@@ -93,10 +93,10 @@ def all_games(runs: Sequence[Run], suite: Suite) -> dict[str, dict[str, Curve]]:
     They are of mean returns of the last whole game that each actor has ended. Runs in which no game ended are left out.
     """
 
-    def who(run: Run, _: tuple[object, ...]) -> tuple[str, tuple[()]]:
-        return run.spec["tags"]["game"], ()
+    def where(game: str) -> str:
+        return f"on {suite.title}'s {name_of(game)}"
 
-    found = curves(runs, suite.role, who, where=lambda game: f"on {suite.title}'s {name_of(game)}")
+    found = curves(runs, suite.role, lambda run, _: (run.spec["tags"]["game"], ()), where=where)
     games, labels = list(suite.random), labels_of(runs, suite.role)
     known = [curve for curve in found if curve.place in suite.random]
     return by_place(sorted(known, key=lambda curve: (games.index(curve.place), labels.index(curve.label))))
@@ -112,10 +112,7 @@ Outcome = Literal["better", "worse", "tie", "open"]
 
 
 class Comparison(NamedTuple):
-    """The scores of Meta-PWTD [N] beside those of A2C [N'] in one game, after the frames that both trained.
-
-    Their means differ by `difference`, and as a share by `relative` (see `Suite.relative`).
-    """
+    """Scores of Meta-PWTD [N] and A2C [N'] in a game after the frames that both trained; see `Suite.relative`."""
 
     game: str
     frames: float

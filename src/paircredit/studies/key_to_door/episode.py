@@ -80,10 +80,7 @@ class Episode:
 
 
 def animation(episode: Episode, scale: int, frames_per_second: int) -> bytes:
-    """The episode as a GIF: a frame for every observation, the last of which stays for a while.
-
-    The scale is the side of a cell of the map in pixels; everything else grows with it.
-    """
+    """The episode as a GIF, a frame for every observation; the scale is the side of a cell of the map in pixels."""
     check_speed_and_scale(scale, frames_per_second)
     still = _still(episode, scale)
     phases = [np.linspace(begin, end - 1, 4).round() for begin, end in itertools.pairwise(episode.edges)]

@@ -79,10 +79,7 @@ def _central(runs: Sequence[Run]) -> Figure | None:
 
 
 def _curves(runs: Sequence[Run], quantity: str = "episode_return", *, slips: bool = False) -> Figure | None:
-    """A panel per setting (with random actions, or without), with a curve per method.
-
-    Rows are by the apples' mean, columns by their variance. The quantity is a key of `AXIS_LABELS`.
-    """
+    """A panel per setting (with random actions or without): rows by the apples' mean, columns by their variance."""
     shown = [curve for curve in all_curves(runs) if (curve.place.slip > 0) == slips]
     if not shown:
         return None
@@ -192,16 +189,12 @@ def _draw_times(
 
 def _times(threshold: float) -> list[Measure]:
     """How many seeds reach a door reward, and after how many frames."""
-
-    def reached(curve: Curve) -> int:
-        return int(np.isfinite(frames_to(curve, threshold)).sum())
-
-    def median(curve: Curve) -> Interval:
-        return median_of_times(frames_to(curve, threshold))
-
+    door = f"{threshold:g}"
     return [
-        column(f"reached_{threshold:g}", f"seeds at {threshold:g}", reached),
-        interval(f"frames_to_{threshold:g}", f"frames to {threshold:g}", median, ",.0f"),
+        column(f"reached_{door}", f"seeds at {door}", lambda own: int(np.isfinite(frames_to(own, threshold)).sum())),
+        interval(
+            f"frames_to_{door}", f"frames to {door}", lambda own: median_of_times(frames_to(own, threshold)), ",.0f"
+        ),
     ]
 
 

@@ -222,10 +222,7 @@ def _at_the_centre(runs: Sequence[Run], labels: Sequence[str]) -> tuple[dict[str
 
 
 def _best_a2c(runs: Sequence[Run], own: Curve) -> tuple[Curve, str]:
-    """The fastest to a door reward of 9: A2C as it was run, or with a λ of the search at the same learning rate.
-
-    With it comes its name, which says how it was chosen.
-    """
+    """The fastest to a door reward of 9, A2C as it was run or with a λ of the search at its rate; and its name."""
     rules = {learning_rule(run) for run in runs_of(runs, METHODS) if run.spec["tags"]["label"] == "a2c"}
     rule = min(rules)
     by_lambda = {

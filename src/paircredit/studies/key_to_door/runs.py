@@ -95,10 +95,7 @@ def training(
     method_settings: Mapping[str, Any] | None = None,
     tried: Sequence[Variant] = (),
 ) -> TrainingSpec:
-    """One method on several settings (other ones than those of the scale if need be), all in one program.
-
-    What is tried is tried on every setting; all members share the settings of the method.
-    """
+    """One method on several settings (else the scale's) in one program; what is tried is tried on every one."""
     frames = scale.frames if scale.share is None else round(scale.share * ENOUGH[label])
     members = [
         Variant(
