@@ -5,8 +5,8 @@ The layout counts in dots of the PNG, so that every cell is a whole number of do
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,13 +34,9 @@ def visible_weights(weights: np.ndarray, depth: int) -> np.ma.MaskedArray:
     return np.ma.masked_array(weights[rows], mask=~reachable(depth)[rows])
 
 
-def _pair_axes(settings: Mapping[str, Any], shape: tuple[int, ...], by_state: bool) -> PairAxes | None:
-    """How a run on the DAG shows a table of pairs of states."""
-    del shape
-    return PairAxes(lambda weights: visible_weights(weights, settings["depth"])) if by_state else None
-
-
-PAIR_AXES["dag"] = _pair_axes
+PAIR_AXES["dag"] = lambda settings, _, by_state: (
+    PairAxes(lambda weights: visible_weights(weights, settings["depth"])) if by_state else None
+)
 
 
 def draw_heatmaps(panels: Sequence[tuple[str, np.ndarray]], depth: int, *, mark_middle: bool = False) -> Figure:

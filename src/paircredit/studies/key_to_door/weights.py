@@ -59,13 +59,9 @@ def pair_axes(lengths: Phases) -> PairAxes:
     return PairAxes(edges=(0, lengths.key, lengths.door_start, lengths.steps), names=("key", "apples", "door"))
 
 
-def _pair_axes(settings: Mapping[str, Any], shape: tuple[int, ...], by_state: bool) -> PairAxes | None:
-    """The same for a run of whoever, if its weights are over the steps of such an episode."""
-    del by_state
-    return pair_axes(phases(settings)) if shape == (phases(settings).steps,) * 2 else None
-
-
-PAIR_AXES["key-to-door"] = _pair_axes
+PAIR_AXES["key-to-door"] = lambda settings, shape, _: (  # if weights are over the steps of such an episode
+    pair_axes(phases(settings)) if shape == (phases(settings).steps,) * 2 else None
+)
 
 
 class LearnedWeights(NamedTuple):
