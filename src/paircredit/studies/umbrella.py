@@ -25,8 +25,6 @@ BIAS_ERRORS = 4.0
 """A mean within this many standard errors of the exact one counts as unbiased."""
 _SHADES = ("#b0b0b0", "#7d7d7d", "#4d4d4d", "#1a1a1a")
 _MARKERS = ("o", "s", "^", "D")
-
-
 _MEAN = 0.5
 _SCALES = {
     "smoke": UmbrellaVarianceSpec(KIND, (5, 10), (1.0,), _MEAN, 20_000),

@@ -85,11 +85,6 @@ def finished_run(runs: Sequence[Run], role: str, depth: int | None = None, label
     return found[0] if found else None
 
 
-def reset_depths(runs: Sequence[Run]) -> list[int]:
-    """The depths at which weights were learned, smallest first."""
-    return sorted({run.spec["tags"]["depth"] for run in runs_of(runs, RESET)})
-
-
 def greedy_returns(run: Run) -> np.ndarray:
     """The return of each member's final policy when it always takes its most likely action."""
     model = DagConfig(**run.spec["env_settings"]).build().model()
@@ -149,7 +144,8 @@ FULL_EPISODES = 10_000
 
 
 def _reset_weights(runs: Sequence[Run], label: str) -> dict[int, np.ndarray]:
-    found = {depth: finished_run(runs, RESET, depth, label) for depth in reset_depths(runs)}
+    depths = sorted({run.spec["tags"]["depth"] for run in runs_of(runs, RESET)})
+    found = {depth: finished_run(runs, RESET, depth, label) for depth in depths}
     return {depth: run.arrays()["weights"] for depth, run in found.items() if run is not None}
 
 
@@ -281,11 +277,7 @@ def _looks_like_rewards(weights: np.ndarray, depth: int) -> tuple[bool, str]:
     return ones.low > START_WEIGHT and zeros.high < START_WEIGHT, text
 
 
-@claim(
-    "D5",
-    "Every method reaches the optimum within 10,000 episodes.",
-    "Appendix, DAG learning curves",
-)
+@claim("D5", "Every method reaches the optimum within 10,000 episodes.", "Appendix, DAG learning curves")
 def _optimum(runs: Sequence[Run]) -> tuple[Status, str]:
     """The best action is the likeliest one in every state met, and the policy is above the paper's 95 % mark."""
     expected, greedy = {}, {}

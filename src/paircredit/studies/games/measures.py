@@ -160,10 +160,9 @@ def comparisons(found: Games, suite: Suite) -> list[Comparison]:
     return result
 
 
-def counts(outcomes: Sequence[Outcome]) -> tuple[int, int, int]:
+def counts(outcomes: list[Outcome]) -> tuple[int, int, int]:
     """How often better, worse and a tie."""
-    better, worse, tie = (sum(outcome == wanted for outcome in outcomes) for wanted in ("better", "worse", "tie"))
-    return better, worse, tie
+    return outcomes.count("better"), outcomes.count("worse"), outcomes.count("tie")
 
 
 class Shared(NamedTuple):

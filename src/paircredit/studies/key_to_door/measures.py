@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -142,18 +142,11 @@ def frames_text(interval: Interval) -> str:
     return f"{estimate}{' M' if math.isfinite(interval.estimate) else ''} [{low}, {high}]"
 
 
-class LearningRule(NamedTuple):
-    """What A2C was run with."""
-
-    lambda_: float
-    learning_rate: float
-
-
-def learning_rule(run: Run) -> LearningRule:
+def learning_rule(run: Run) -> tuple[float, float]:
     """λ and learning rate of a run of A2C: from its settings, else from its preset."""
     preset = preset_settings(run.spec.get("preset", "paper"), "key-to-door", "a2c", ())
     settings = {**preset, **run.spec.get("method_settings", {})}
-    return LearningRule(float(settings["lambda_"]), float(settings["inner.learning_rate"]))
+    return float(settings["lambda_"]), float(settings["inner.learning_rate"])
 
 
 LEAST_SETTINGS = 3
@@ -223,16 +216,15 @@ def _at_the_centre(runs: Sequence[Run], labels: Sequence[str]) -> tuple[dict[str
 
 def _best_a2c(runs: Sequence[Run], own: Curve) -> tuple[Curve, str]:
     """The fastest to a door reward of 9, A2C as it was run or with a λ of the search at its rate; and its name."""
-    rules = {learning_rule(run) for run in runs_of(runs, METHODS) if run.spec["tags"]["label"] == "a2c"}
-    rule = min(rules)
+    lambda_, rate = min(learning_rule(run) for run in runs_of(runs, METHODS) if run.spec["tags"]["label"] == "a2c")
     by_lambda = {
         curves.variant[0]: curves
         for curves in all_curves(runs, SEARCH)
-        if curves.label == "a2c" and curves.place == CENTRAL and np.isclose(curves.variant[1], rule.learning_rate)
+        if curves.label == "a2c" and curves.place == CENTRAL and np.isclose(curves.variant[1], rate)
     }
     searched = len(by_lambda) > 0
-    by_lambda = {value: curves for value, curves in by_lambda.items() if not np.isclose(value, rule.lambda_)}
-    by_lambda[rule.lambda_] = own  # of the same λ the runs with all seeds are taken
+    by_lambda = {value: curves for value, curves in by_lambda.items() if not np.isclose(value, lambda_)}
+    by_lambda[lambda_] = own  # of the same λ the runs with all seeds are taken
     speeds = {
         value: (_median(curves, LEARNED).estimate, -float(final_values(curves, "door_reward").mean()))
         for value, curves in by_lambda.items()

@@ -79,12 +79,6 @@ def small(frames: int, seeds: int, **more: Any) -> Scale:
     return Scale(frames, seeds, "small", SHORTENED, **more)
 
 
-def updates_for(frames: int, env_settings: Mapping[str, Any]) -> int:
-    """Updates that use up this many environment steps per member."""
-    steps = make_environment("key-to-door", **env_settings).spec.horizon
-    return max(1, round(frames / (EPISODES * steps)))
-
-
 def training(
     name: str,
     label: str,
@@ -97,6 +91,7 @@ def training(
 ) -> TrainingSpec:
     """One method on several settings (else the scale's) in one program; what is tried is tried on every one."""
     frames = scale.frames if scale.share is None else round(scale.share * ENOUGH[label])
+    steps = make_environment("key-to-door", **scale.env_settings).spec.horizon
     members = [
         Variant(
             labels={**setting._asdict(), **(variant.labels or {})},
@@ -110,7 +105,7 @@ def training(
         name=name,
         env="key-to-door",
         method=label,
-        updates=updates_for(frames, scale.env_settings),
+        updates=max(1, round(frames / (EPISODES * steps))),
         seeds=tuple(range(scale.seeds)),
         env_settings=dict(scale.env_settings),
         method_settings=dict(method_settings or {}),
