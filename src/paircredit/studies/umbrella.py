@@ -147,5 +147,5 @@ def _claim(runs: Sequence[Run]) -> tuple[Status, str]:
     )
 
 
-SUMMARY = "variance of the decision's advantage in the umbrella MDP"
-UMBRELLA = Study((Recipe("umbrella", SUMMARY, _SCALES, lambda spec: [spec]),), (_figure,), (_table,), (_claim,))
+_RUNS = Recipe("umbrella", "variance of the decision's advantage in the umbrella MDP", _SCALES, lambda spec: [spec])
+UMBRELLA = Study((_RUNS,), (_figure,), (_table,), (_claim,))

@@ -36,7 +36,6 @@ _OUTCOMES = {
     "tie": ("#c9c9c9", "tie: the interval contains 0"),
     "open": ("#ffffff", "too few seeds to tell"),
 }
-"""Colours and words."""
 
 
 def _relative(runs: Sequence[Run], suite: Suite) -> Figure | None:

@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -40,11 +39,10 @@ def all_curves(runs: Sequence[Run], role: str = METHODS) -> list[Curve]:
 
     The last point of a run counts as long as the one before it.
     """
-
-    def who(_: Run, kind: tuple[Any, ...]) -> tuple[Setting, tuple[Any, ...]]:
-        return Setting.of(kind[:3]), kind[3:]
-
-    found = curves(runs, role, who, (*Setting._fields, *VARIANTS[role]), lambda setting: f"at {setting.text()}")
+    told_apart = (*Setting._fields, *VARIANTS[role])
+    found = curves(
+        runs, role, lambda _, kind: (Setting.of(kind[:3]), kind[3:]), told_apart, lambda own: f"at {own.text()}"
+    )
     order = method_labels(runs)
     found.sort(key=lambda c: (c.place.slip, c.place, order.index(c.label), c.variant))
     return [_with_a_last_point(curve) if curve.run and curve.run.finished else curve for curve in found]
