@@ -67,10 +67,7 @@ def reproduce(experiment: Experiment, folder: Path, progress: Progress | None = 
         progress: is told how it goes.
         only: patterns; the runs are made whose names fit one of them, or all where there are none.
     """
-    runs = choose_runs(experiment, only)
-    refuse_missing_weights(experiment, runs, folder)
-    open_experiment(experiment, folder)
-    for spec in runs:
+    for spec in open_experiment(experiment, folder, only):
         run_one(spec, folder, progress or Silent())
 
 
@@ -89,8 +86,10 @@ def refuse_missing_weights(experiment: Experiment, runs: Sequence[RunSpec], fold
                 raise PaircreditError(f"{spec.name} uses the weights of {source}; make that run first, or name both.")
 
 
-def open_experiment(experiment: Experiment, folder: Path) -> None:
-    """Make the folder of an experiment; one that is there must be of the same experiment."""
+def open_experiment(experiment: Experiment, folder: Path, only: Sequence[str]) -> list[RunSpec]:
+    """The runs that are to be made; their folder is made, or is there already and must be of the same experiment."""
+    chosen = choose_runs(experiment, only)
+    refuse_missing_weights(experiment, chosen, folder)
     content = _as_json(experiment)
     if not folder.exists():
         # What is not installed is refused before there is a folder.
@@ -109,6 +108,7 @@ def open_experiment(experiment: Experiment, folder: Path) -> None:
             f"{folder} exists already and holds another experiment ({difference}); choose another folder or remove "
             "it first."
         )
+    return chosen
 
 
 def choose_runs(experiment: Experiment, only: Sequence[str] = ()) -> list[RunSpec]:
@@ -222,9 +222,7 @@ def reproduce_side_by_side(
     A run is made by `paircredit reproduce --only NAME`, or by the command that is given for its name; one whose weights
     come from another run waits for it. Where a run fails, those beside it are finished, and no other one is begun.
     """
-    chosen = choose_runs(experiment, only)
-    refuse_missing_weights(experiment, chosen, folder)
-    open_experiment(experiment, folder)
+    chosen = open_experiment(experiment, folder, only)
     again = ["reproduce", experiment.name, "--scale", experiment.scale, "--out", str(folder), "--only"]
     words = command or (lambda name: [sys.executable, "-m", "paircredit", *again, glob.escape(name)])
     waiting = [spec for spec in chosen if not is_finished(spec, folder)]
