@@ -75,7 +75,7 @@ def write_episodes(
         spec: other entries of the spec.
     """
     total = episodes["regret"].shape[1]
-    described = as_json(bsuite.runs.training(label, domain, total, seeds, numbers=numbers)) | spec
+    described = as_json(bsuite.runs.training(bsuite.runs.Candidate(label), domain, total, seeds, numbers)) | spec
     members = [(variant["labels"], seed) for variant in described["variants"] for seed in variant["seeds"]]
 
     def rows() -> Rows:
@@ -159,7 +159,7 @@ def write_game(
         silent: rows before the first game ends, in which returns are 0.
         stopped_after: this many rows of the first member and one less of the last, and then it was stopped.
     """
-    spec = games.runs.training(suite.role, label, game, frames, seeds)
+    spec = games.runs.training(suite.role, label, game, games.runs.GamesScale((game,), frames, seeds))
     per_update = 1280 if suite is ATARI else 320
     random = suite.random[game]
     factors = 1 + spread * np.linspace(-1, 1, seeds)

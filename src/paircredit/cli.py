@@ -31,10 +31,10 @@ Learned pairwise weights for temporal credit assignment.
 
 COMMANDS = {
     "list": ("listing", "run"),
-    "train": ("train", "run"),
-    "reproduce": ("reproduce", "reproduce"),
+    "train": ("runs", "train"),
+    "reproduce": ("runs", "reproduce"),
     "queue": ("queue", "run"),
-    "resume": ("reproduce", "resume"),
+    "resume": ("runs", "resume"),
     "figures": ("results", "figures"),
     "claims": ("results", "claims"),
     "report": ("results", "report"),

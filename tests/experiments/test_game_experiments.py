@@ -18,7 +18,7 @@ from paircredit.experiments.spec import SCALES, as_json
 from paircredit.runs import RunWriter, find_runs
 from paircredit.studies import experiments, make_experiment
 from paircredit.studies.games.measures import ATARI, MINATAR, PAPER_FRAMES, all_games
-from paircredit.studies.games.runs import training
+from paircredit.studies.games.runs import GamesScale, training
 from tests.made_up import write_game
 from tests.rungs import nightly_but
 
@@ -40,9 +40,9 @@ def test_paper_is_the_papers():
 
 def test_updates_are_rounded_up():
     """An update of 16 actors has 16 × 20 × 4 frames on Atari."""
-    assert [training("atari", "a2c", "pong", frames, 1).updates for frames in (1280, 1281)] == [1, 2]
-    assert training("atari", "a2c", "pong", 800, 1, method_settings={"inner.episodes": 2}).updates == 5
-    assert training("minatar", "a2c", "breakout", 321, 1).updates == 2
+    assert [training("atari", "a2c", "pong", GamesScale((), frames, 1)).updates for frames in (1280, 1281)] == [1, 2]
+    assert training("atari", "a2c", "pong", GamesScale((), 800, 1, method_settings={"inner.episodes": 2})).updates == 5
+    assert training("minatar", "a2c", "breakout", GamesScale((), 321, 1)).updates == 2
 
 
 @pytest.mark.parametrize("scale", nightly_but(["smoke"], ["smoke", "short"]))
@@ -124,7 +124,7 @@ class TestSoFar:
 
     def test_other_runs_are_left_out_and_named(self, run_cli, runs, tmp_path):
         write_game(runs, ATARI, "a2c", "breakout", 3.0, stopped_after=0)
-        failed = training("atari", "meta-pwtd", "breakout", 64_000, 5)
+        failed = training("atari", "meta-pwtd", "breakout", GamesScale((), 64_000, 5))
         with pytest.raises(PaircreditError), RunWriter(runs / failed.name, "training", as_json(failed)) as writer:
             writer.append([{"member": 0}])
             raise PaircreditError("No.")

@@ -12,10 +12,9 @@ from paircredit.envs import make_environment
 from paircredit.errors import PaircreditError
 from paircredit.experiments import TrainingSpec, reproduce
 from paircredit.experiments.learners import load_weights
-from paircredit.experiments.progress import Silent
 from paircredit.experiments.reproduce import read_experiment
 from paircredit.experiments.spec import SCALES
-from paircredit.experiments.training_run import masked_optimal_values, run_training
+from paircredit.experiments.training_run import Silent, masked_optimal_values, run_training
 from paircredit.methods import make_method
 from paircredit.runs import find_runs, read_run
 from paircredit.settings import replace_dotted

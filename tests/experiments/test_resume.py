@@ -20,9 +20,8 @@ import numpy as np
 import pytest
 
 from paircredit.experiments import TrainingSpec, training_run
-from paircredit.experiments.progress import Silent
 from paircredit.experiments.spec import as_json
-from paircredit.experiments.training_run import run_training
+from paircredit.experiments.training_run import Silent, run_training
 from paircredit.runs import read_run
 from paircredit.runs.folder import finished_already
 from paircredit.studies.key_to_door import runs as key_to_door
@@ -224,7 +223,7 @@ jax.config.update("jax_compilation_cache_dir", sys.argv[2])
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 jax.config.update("jax_persistent_cache_enable_xla_caches", "none")
 from paircredit.experiments import TrainingSpec, training_run
-from paircredit.experiments.progress import Silent
+from paircredit.experiments.training_run import Silent
 training_run.LARGEST_CHUNK = 5
 real = training_run.train
 def train(*arguments, **more):

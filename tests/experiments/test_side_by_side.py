@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from paircredit.experiments.progress import Silent
-from paircredit.experiments.side_by_side import reproduce_side_by_side
+from paircredit.experiments.reproduce import reproduce_side_by_side
+from paircredit.experiments.training_run import Silent
 from paircredit.runs import find_runs
 from paircredit.studies import make_experiment
 from tests.sentences import refused

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paircredit.commands.train import say_return
+from paircredit.commands.runs import say_return
 from paircredit.experiments import TrainingSpec, Variant
-from paircredit.experiments.progress import Silent
 from paircredit.experiments.spec import as_json, from_json, variants_of
-from paircredit.experiments.training_run import run_training
+from paircredit.experiments.training_run import Silent, run_training
 from paircredit.runs import RunWriter, find_runs, read_run
 from paircredit.training.loop import chunk_program
 from tests.exhibits import table_of

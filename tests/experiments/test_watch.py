@@ -17,8 +17,8 @@ from PIL import Image
 from paircredit.commands.watch import optimal_episode, trained_episode
 from paircredit.experiments import TrainingSpec, Variant, training_run
 from paircredit.experiments.learners import first_settings, load_learner
-from paircredit.experiments.progress import Silent
 from paircredit.experiments.spec import as_json
+from paircredit.experiments.training_run import Silent
 from paircredit.methods.loops import Trained
 from paircredit.runs import RunWriter, read_run
 from paircredit.settings import replace_dotted

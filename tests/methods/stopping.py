@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from paircredit.experiments import TrainingSpec, training_run
-from paircredit.experiments.progress import Silent
-from paircredit.experiments.training_run import run_training
+from paircredit.experiments.training_run import Silent, run_training
 
 
 def stopped_and_whole(spec: TrainingSpec, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:

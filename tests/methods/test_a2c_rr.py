@@ -15,15 +15,14 @@ from paircredit.envs import make_environment
 from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.estimators import pairwise_sum
 from paircredit.experiments import TrainingSpec, training_run
-from paircredit.experiments.progress import Silent
-from paircredit.experiments.training_run import run_training
+from paircredit.experiments.training_run import Silent, run_training
 from paircredit.methods import ActorCritic, InnerLoop, Learner, make_method, replace_dotted
 from paircredit.methods.a2c_rr import A2CRR
 from paircredit.methods.replay import EpisodeBuffer, Episodes
 from paircredit.methods.return_prediction import ReturnPrediction
 from paircredit.networks import NetworkSpec
 from paircredit.runs import read_run
-from paircredit.training import Plan, collect_episodes, memory, train
+from paircredit.training import Plan, collect_episodes, members, train
 from paircredit.training.loop import run_chunk, start_members
 from paircredit.training.members import member_keys, stack_members
 from tests.methods.steps import policy_after, same
@@ -326,7 +325,7 @@ class TestRefusals:
         """Of the paper's size a member takes 3.4 MiB for 128 episodes; a hundred times that is too much for 0.2 GiB."""
         env = KeyToDoorConfig().build()
         large = make_method("a2c-rr", "small", "key-to-door", prediction=ReturnPrediction(capacity=100 * 128))
-        monkeypatch.setattr(memory, "_device_bytes", lambda: 0.2 * 2**30)
+        monkeypatch.setattr(members, "_device_bytes", lambda: 0.2 * 2**30)
         with refused("M = 2 members", "T = 120 steps", "it has 0.2 GiB", "--method.prediction.capacity"):
             train([large] * 2, [env] * 2, [0, 1], Plan(updates=1), 1)
         settings = {"prediction.capacity": 100 * 128}
@@ -334,10 +333,10 @@ class TestRefusals:
         with refused("--method.prediction.capacity"):
             run_training(spec, tmp_path, Silent())
         assert not list(tmp_path.iterdir()), "before a folder is made"
-        memory.refuse_too_large([make_method("a2c-rr", "small", "key-to-door")] * 2, env)
+        members.refuse_too_large([make_method("a2c-rr", "small", "key-to-door")] * 2, env)
 
     def test_the_memory_of_this_machine(self):
-        found = memory._device_bytes()
+        found = members._device_bytes()
         assert found is not None and 2**28 < found < 2**50
         with refused("M = 1 members"):
             train([method(**{"prediction.capacity": 10**12})], [DAG], [0], Plan(updates=1), 1)

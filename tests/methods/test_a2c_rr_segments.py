@@ -17,7 +17,7 @@ from paircredit.experiments import TrainingSpec, training_run
 from paircredit.methods import ActorCritic, InnerLoop, make_method, replace_dotted
 from paircredit.methods.return_prediction import ReturnPrediction
 from paircredit.networks import NetworkSpec
-from paircredit.training import Plan, memory, train
+from paircredit.training import Plan, members, train
 from paircredit.training.loop import run_chunk, start_members
 from paircredit.training.members import member_keys, stack_members
 from paircredit.training.rollout import collect, start_actors
@@ -191,9 +191,9 @@ class TestRefusals:
     def test_a_buffer_larger_than_memory(self, monkeypatch):
         """Of MinAtar a step is 400 bytes: 144 sequences of 512 are 28 MiB."""
         env = make_environment("minatar/breakout")
-        monkeypatch.setattr(memory, "_device_bytes", lambda: 40 * 2**20)
+        monkeypatch.setattr(members, "_device_bytes", lambda: 40 * 2**20)
         paper = make_method("a2c-rr", "paper", "minatar/breakout", network=TINY)
-        memory.refuse_too_large([paper], env)
+        members.refuse_too_large([paper], env)
         with refused("M = 2 members", "--method.prediction.capacity"):
             train([paper] * 2, [env] * 2, [0, 1], Plan(updates=1), 1)
 

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from paircredit.errors import PaircreditError
-from paircredit.runs import RunWriter, find_runs, read_run
+from paircredit.runs import RunWriter, find_runs, query_metrics, read_run
 from paircredit.runs.files import write_file
 from paircredit.runs.manifest import manifest_bytes, provenance
-from paircredit.runs.query import query_metrics
 from tests.sentences import refused
 
 

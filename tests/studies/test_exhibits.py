@@ -20,9 +20,8 @@ from paircredit.cli import main
 from paircredit.envs.dag import DagConfig, acting_states, num_states
 from paircredit.report import files, save_figures
 from paircredit.results.charts import COLOURS, legend_above, styled, to_svg
-from paircredit.results.exhibits import Column, Exhibit, Table
+from paircredit.results.exhibits import Column, Exhibit, Table, title
 from paircredit.results.intervals import mean_band, mean_interval, median_interval, median_of_times
-from paircredit.results.names import title
 from paircredit.runs import Run, find_runs
 from paircredit.studies import STUDIES, Study, judge_all
 from paircredit.studies.games.measures import ATARI

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from paircredit.results.exhibits import title
 from paircredit.results.intervals import median_of_times
-from paircredit.results.names import title
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reproduction.md").read_text()

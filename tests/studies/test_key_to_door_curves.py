@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from paircredit.results.curves import Curve
+from paircredit.results.exhibits import title
 from paircredit.results.intervals import Interval, difference_of_times
-from paircredit.results.names import title
 from paircredit.runs import find_runs
 from paircredit.studies.key_to_door.measures import (
-    LearningRule,
     all_curves,
     best_value,
     compare_times,
@@ -112,7 +111,7 @@ class TestReading:
     def test_what_a2c_was_run_with(self, tmp_path: Path) -> None:
         write_method(tmp_path, "a2c", {CENTRAL: [0]}, updates=10, method_settings={"lambda_": 0.9}, preset="default")
         (run,) = find_runs(tmp_path)
-        assert learning_rule(run) == LearningRule(0.9, 2e-4)
+        assert learning_rule(run) == (0.9, 2e-4)
 
 
 class TestTimes:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from paircredit.commands.options import parse_options
-from paircredit.commands.train import refuse_another_game
+from paircredit.commands import parse_options
+from paircredit.commands.runs import refuse_another_game
 from paircredit.errors import PaircreditError
 
 PROGRAM = "python -m tools.bench"

@@ -5,6 +5,8 @@ Everything here is differentiable in the logits, so the exact policy gradient is
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -24,12 +26,15 @@ def policy_values(
     """V^π(s), the expected return from every state."""
     probabilities = policy_probabilities(model, logits)
 
-    def backup(values: Array, _: None) -> tuple[Array, None]:
-        following = model.reward_mean + discount * values[model.next_state]
-        return jnp.sum(probabilities * following, axis=-1), None
+    def backup(values: Array) -> Array:
+        return jnp.sum(probabilities * (model.reward_mean + discount * values[model.next_state]), axis=-1)
 
-    start = jnp.zeros(model.next_state.shape[:1], dtype=logits.dtype)
-    return jax.lax.scan(backup, start, None, length=model.horizon)[0]
+    return _backed_up(model, backup, jnp.zeros(model.next_state.shape[:1], dtype=logits.dtype))
+
+
+def _backed_up(model: TabularModel, backup: Callable[[Array], Array], start: Array) -> Array:
+    """What `backup` makes of nothing after as many steps as an episode may have."""
+    return jax.lax.scan(lambda values, _: (backup(values), None), start, None, length=model.horizon)[0]
 
 
 def expected_return(
@@ -49,12 +54,11 @@ def policy_gradient(
 def optimal_values(model: TabularModel, discount: float = 1.0) -> Float[Array, " S"]:
     """V*(s), the best expected return from every state."""
 
-    def backup(values: Array, _: None) -> tuple[Array, None]:
+    def backup(values: Array) -> Array:
         following = model.reward_mean + discount * values[model.next_state]
-        return jnp.max(jnp.where(model.legal, following, -jnp.inf), axis=-1), None
+        return jnp.max(jnp.where(model.legal, following, -jnp.inf), axis=-1)
 
-    start = jnp.zeros(model.next_state.shape[:1], dtype=model.reward_mean.dtype)
-    return jax.lax.scan(backup, start, None, length=model.horizon)[0]
+    return _backed_up(model, backup, jnp.zeros(model.next_state.shape[:1], dtype=model.reward_mean.dtype))
 
 
 def expected_reward_on_entry(model: TabularModel, logits: Float[Array, "S A"]) -> Float[Array, "S S"]:
@@ -67,13 +71,12 @@ def expected_reward_on_entry(model: TabularModel, logits: Float[Array, "S A"]) -
     stays = model.next_state == jnp.arange(states, dtype=model.next_state.dtype)[:, None]
     entering = jax.nn.one_hot(model.next_state, states, dtype=logits.dtype)
 
-    def backup(paid: Array, _: None) -> tuple[Array, None]:
+    def backup(paid: Array) -> Array:
         now = model.reward_mean[:, :, None] * entering
         later = jnp.where(stays[:, :, None], 0.0, paid[model.next_state])
-        return jnp.sum(probabilities[:, :, None] * (now + later), axis=1), None
+        return jnp.sum(probabilities[:, :, None] * (now + later), axis=1)
 
-    start = jnp.zeros((states, states), dtype=logits.dtype)
-    return jax.lax.scan(backup, start, None, length=model.horizon)[0]
+    return _backed_up(model, backup, jnp.zeros((states, states), dtype=logits.dtype))
 
 
 def weighted_values(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import tyro
 
-from paircredit.commands.options import parse_options
+from paircredit.commands import parse_options
 
 WIDE = 160
 """Columns of a table that no terminal shows."""

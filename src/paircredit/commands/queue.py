@@ -7,8 +7,8 @@ import sys
 import time
 from pathlib import Path
 
-from paircredit.commands.options import parse_options
-from paircredit.commands.train import resumable
+from paircredit.commands import parse_options
+from paircredit.commands.runs import resumable
 from paircredit.errors import PaircreditError
 
 
@@ -64,7 +64,7 @@ def run(words: list[str]) -> int:
 def _make(chosen: list, options: QueueOptions) -> None:
     """Entries from the top until the time is over; each leaves a digest when its last run is finished."""
     from paircredit.console import ProgressBars
-    from paircredit.experiments.side_by_side import reproduce_side_by_side
+    from paircredit.experiments.reproduce import reproduce_side_by_side
     from paircredit.report import write_digest
     from paircredit.runs import find_runs
     from paircredit.runs.files import make_folder

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from paircredit.commands.options import parse_options
+from paircredit.commands import parse_options
 from paircredit.errors import PaircreditError, unknown_name
 
 Folder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(help="Folder with runs.")]
@@ -151,12 +151,8 @@ def export(words: list[str]) -> int:
     options = parse_options(ExportOptions, words, "paircredit export")
     if options.format != "bsuite":
         raise unknown_name("export format", options.format, ("bsuite",))
-    from paircredit.experiments.spec import refuse_misshapen
-    from paircredit.runs import find_runs
     from paircredit.studies.bsuite.log import write_bsuite_logs
 
-    runs = find_runs(options.folder)
-    refuse_misshapen(runs)
-    paths = write_bsuite_logs(runs, options.out)
+    paths = write_bsuite_logs(_runs(options.folder, finished_only=False), options.out)
     print(f"{len(paths)} logs are in {options.out}, a folder per method and repetition.")
     return 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
-from paircredit.commands.options import parse_options
+from paircredit.commands import parse_options
 from paircredit.errors import PaircreditError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def trained_episode(folder: Path, seed: int) -> Episode:
     from paircredit.envs.key_to_door import KeyToDoor
     from paircredit.experiments.learners import first_settings, load_learner
     from paircredit.experiments.spec import TrainingSpec, from_json
-    from paircredit.results.names import title
+    from paircredit.results.exhibits import title
     from paircredit.runs import read_run
     from paircredit.runs.manifest import MANIFEST
     from paircredit.training import collect_episodes

@@ -19,8 +19,8 @@ from paircredit.envs.umbrella import Umbrella, UmbrellaConfig
 from paircredit.errors import PaircreditError
 from paircredit.estimators import lambda_advantages, pwr
 from paircredit.experiments.learners import load_weights
-from paircredit.experiments.progress import Progress
 from paircredit.experiments.spec import CreditSpec, UmbrellaVarianceSpec, as_json
+from paircredit.experiments.training_run import Progress
 from paircredit.methods import ActorCritic, InnerLoop, Learner
 from paircredit.methods.a2c import A2C
 from paircredit.methods.loops import Trained

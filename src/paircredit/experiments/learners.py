@@ -39,13 +39,7 @@ def first_settings(spec: TrainingSpec) -> tuple[Any, Environment]:
 
 
 def load_learner(run: Run, method: Method, env: Environment) -> Any:
-    """The learner of a run's first member, whose policy is a network, with optimiser states as at the start.
-
-    With which method and where it was trained `first_settings` knows.
-
-    Raises:
-        PaircreditError: the run keeps no learner, or a damaged one, or one of another shape.
-    """
+    """The learner of a run's first member (see `first_settings`): networks, and optimiser states as at the start."""
 
     def start(key: Key[Array, ""]) -> Any:
         return method.init(key, env)
@@ -79,19 +73,11 @@ def _first(leaf: Any) -> Any:
 
 
 def load_weights(source: Path, states: int) -> np.ndarray:
-    """Weight tables [N, S, S] from a run folder, or from an npz or npy file with a table (or several).
-
-    Raises:
-        PaircreditError: there are none, or they are of another shape, or not finite.
-    """
+    """Weight tables [N, S, S] from a run folder, or from an npz or npy file with a table (or several)."""
     if source.is_dir():
         arrays = read_run(source).arrays()
     else:
-        try:
-            content = read_file(source)
-        except OSError as error:
-            raise PaircreditError(f"{source} cannot be read: {error.strerror}.") from error
-        arrays = read_arrays(content, source)
+        arrays = read_arrays(read_file(source), source)
         arrays = {"weights": arrays[""]} if "" in arrays else arrays  # an npy file
     if "weights" not in arrays:
         raise PaircreditError(f"{source} has no array called 'weights', only {', '.join(sorted(arrays)) or 'none'}.")

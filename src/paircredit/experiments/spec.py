@@ -95,13 +95,10 @@ class UmbrellaVarianceSpec:
 
 @dataclasses.dataclass(frozen=True)
 class CreditSpec:
-    """Compare the gradients of all estimators with the exact one, on the same episodes.
+    """Compare the gradients of all estimators with the exact one, on the same episodes, a batch for each estimate.
 
-    Attributes:
-        batch: episodes per gradient estimate.
-        preferences: the policies: logits of the best action in every state (0: uniform).
-        pwr_weights_from: earlier run with learned weights for rewards, or None.
-        pwtd_weights_from: earlier run with learned weights for TD errors, or None.
+    The policies prefer the best action in every state by a logit (0: uniform). Learned weights for rewards and for TD
+    errors come from earlier runs.
     """
 
     name: str
@@ -136,12 +133,7 @@ class Experiment:
 
 @dataclasses.dataclass(frozen=True)
 class Recipe(Generic[S]):
-    """A named experiment at every scale, with one line for `paircredit list`.
-
-    Attributes:
-        scales: how much of it, in the words of the recipe; by name of the scale.
-        runs: from these to the runs, in the order in which they are made.
-    """
+    """A named experiment with a line for `paircredit list`; `runs` makes its runs, in order, of what a scale says."""
 
     name: str
     summary: str
@@ -170,11 +162,7 @@ def kind_of(spec: RunSpec) -> str:
 
 
 def from_json(kind: str, values: Mapping[str, Any]) -> RunSpec:
-    """The spec that `as_json` was given.
-
-    Raises:
-        PaircreditError: there is no such spec in this version.
-    """
+    """The spec that `as_json` was given; one that this version does not know is refused."""
     if kind not in KINDS:
         raise unknown_name("kind of run", kind, KINDS)
     fields = {field.name: field for field in dataclasses.fields(KINDS[kind])}
@@ -201,11 +189,7 @@ def _variant(values: Mapping[str, Any]) -> Variant:
 
 
 def refuse_misshapen(runs: Sequence[Run]) -> None:
-    """Refuse runs whose specs have not the fields of their kind; only `variants` was not always written.
-
-    Raises:
-        PaircreditError: there is one.
-    """
+    """Refuse runs whose specs have not the fields of their kind; only `variants` was not always written."""
     for run in runs:
         fields = {field.name for field in dataclasses.fields(KINDS[run.kind])} if run.kind in KINDS else set()
         missing = sorted(fields - {"variants"} - run.spec.keys())
@@ -235,11 +219,7 @@ def resolve_method(method: str, preset: str, env: str, settings: Mapping[str, An
 
 
 def resolve(spec: TrainingSpec) -> Iterator[Resolved]:
-    """Every variant of a spec in turn; a spec without any has one that changes nothing.
-
-    Raises:
-        PaircreditError: something in it is not known, or labels do not tell its variants apart.
-    """
+    """Every variant of a spec in turn; a spec without any has one that changes nothing."""
     method = resolve_method(spec.method, spec.preset, spec.env, spec.method_settings)
     for variant in variants_of(spec):
         yield Resolved(

@@ -1,11 +1,11 @@
-"""From a training spec to a run folder."""
+"""From a training spec to a run folder; and who is told how far a run has come."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,6 @@ from paircredit.envs.protocol import Discrete, EnvSpec, Layered, Pixels, Tabular
 from paircredit.envs.registry import environment_config
 from paircredit.errors import PaircreditError
 from paircredit.experiments.learners import first_parameters, has_tables, load_weights, may_be_kept, weight_tables
-from paircredit.experiments.progress import Progress
 from paircredit.experiments.spec import Resolved, TrainingSpec, as_json, resolve, resolve_method
 from paircredit.methods.rule import Method
 from paircredit.networks.state_functions import PolicyTable, num_states
@@ -48,16 +47,49 @@ BEST = "best_"
 """Of summaries whose names begin so, a row over several updates has the largest and not the mean."""
 
 
+class Progress(Protocol):
+    """Told about long work while it goes on."""
+
+    def begin(self, name: str, total: int, done: int = 0) -> None:
+        """A run of `total` steps begins, or goes on after the first `done` of them."""
+        return
+
+    def advance(self, steps: int) -> None:
+        """Some of its steps are done."""
+        return
+
+    def tell(self, numbers: str) -> None:
+        """How the run is doing at the moment; where none has begun, the whole."""
+        return
+
+    def end(self, note: str) -> None:
+        """The run is done; the note says what came out."""
+        return
+
+    def skip(self, name: str) -> None:
+        """A run was finished before and is not made again."""
+        return
+
+    def made(self, note: str) -> None:
+        """A run is done that another process has made."""
+        return
+
+    def say(self, sentence: str) -> None:
+        """Something that a person should know."""
+        return
+
+
+class Silent(Progress):
+    """Tells nobody: it does what the protocol's own methods do, which is nothing."""
+
+
 def run_training(
     spec: TrainingSpec, folder: Path, progress: Progress, *, checkpoint_seconds: float = SECONDS_BETWEEN
 ) -> None:
     """Train what the spec says and write it down in a run folder; a run that was stopped goes on.
 
-    Args:
-        spec: what to train.
-        folder: of the experiment; the run gets a folder of its own in it, and finds earlier runs there.
-        progress: is told about every chunk.
-        checkpoint_seconds: at least this many between two checkpoints; 0 for one after every chunk.
+    The folder is that of the experiment, in which it finds earlier runs. Checkpoints are at least this many seconds
+    apart; 0 is for one after every chunk.
     """
     method = resolve_method(spec.method, spec.preset, spec.env, spec.method_settings)
     members = _members(spec, folder)
@@ -142,12 +174,7 @@ def _settings_of(thing: Any) -> dict[str, Any]:
 
 
 class Member(NamedTuple):
-    """One training among those of a program.
-
-    Attributes:
-        table: weights it uses, where they come from elsewhere.
-        labels: what tells it from the others in the metrics, beside the seed.
-    """
+    """One training of a program: with weights from elsewhere, if any; labels and seed tell it from the others."""
 
     seed: int
     env: Any
@@ -165,11 +192,6 @@ def exact_return(method: Method, learner: Any, env: Any) -> dict[str, jax.Array]
 def masked_optimal_values(env: Layered, mask: int) -> jax.Array:
     """The optimal value function, 0 in all layers of states up to `mask` (the paper's probe)."""
     return jnp.where(jnp.asarray(env.layers()) <= mask, 0.0, optimal_values(env.model()))
-
-
-def table_size(spec: EnvSpec) -> int:
-    """Rows of a table of pair weights: states where they are numbered, else times of an episode."""
-    return num_states(spec) if isinstance(spec.observation, Discrete) else spec.horizon
 
 
 def _members(spec: TrainingSpec, folder: Path) -> list[Member]:
@@ -208,7 +230,8 @@ def _members_of_variant(spec: TrainingSpec, variant: Resolved, folder: Path) -> 
         raise PaircreditError(
             f"{spec.method} has no table of pair weights on {spec.env} that the one in {spec.weights_from} could start."
         )
-    tables = load_weights(source, table_size(env.spec))
+    numbered = isinstance(env.spec.observation, Discrete)  # else a table has a row for every time of an episode
+    tables = load_weights(source, num_states(env.spec) if numbered else env.spec.horizon)
     members = []
     for index, seed in enumerate(seeds):
         table, number = tables[index % len(tables)], {"weights": index % len(tables)}

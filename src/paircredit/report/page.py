@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -61,37 +61,23 @@ def inline_svg(svg: str, name: str, label: str) -> Markup:
     return Markup(f'{opening} id="{name}-svg" role="img" aria-label="{escape(label)}">{rest}')
 
 
-class Source(NamedTuple):
-    """A run as a row of the report; None where nothing is trained, or it is not finished."""
-
-    name: str
-    what: str
-    seeds: str
-    updates: int | None
-    seconds: float | None
-    device: str
-    commit: str
-    versions: int
-
-
-def sources(runs: Sequence[Run]) -> tuple[list[Source], list[str]]:
-    """A row per run, and the distinct sets of versions that the rows count from 1."""
+def sources(runs: Sequence[Run]) -> tuple[list[dict[str, Any]], list[str]]:
+    """A row per run, with None where nothing is trained, or it is not finished; and the distinct sets of versions."""
     sets: dict[str, int] = {}
     rows = []
     for run in runs:
         origin = run.manifest["provenance"]
-        versions = sets.setdefault(_versions(origin), len(sets) + 1)
         rows.append(
-            Source(
-                run.name,
-                run.spec.get("method", run.kind),
-                _seeds(run.spec),
-                run.spec.get("updates"),
-                float(run.manifest["seconds"]) if run.finished else None,
-                _device(origin["device"]),
-                origin["commit"],
-                versions,
-            )
+            {
+                "name": run.name,
+                "what": run.spec.get("method", run.kind),
+                "seeds": _seeds(run.spec),
+                "updates": run.spec.get("updates"),
+                "seconds": float(run.manifest["seconds"]) if run.finished else None,
+                "device": _device(origin["device"]),
+                "commit": origin["commit"],
+                "versions": sets.setdefault(_versions(origin), len(sets) + 1),
+            }
         )
     return rows, list(sets)
 

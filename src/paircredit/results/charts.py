@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from paircredit.results.exhibits import Exhibit, exhibit
+from paircredit.results.exhibits import Exhibit, exhibit, title
 from paircredit.results.intervals import Interval, mean_band
-from paircredit.results.names import title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -277,13 +276,9 @@ def moved(interval: Interval, never: float) -> Interval:
 
 
 def logarithmic(axes: Axes, times: Sequence[float], never: float | None, *, upright: bool = False) -> None:
-    """A logarithmic axis from the earliest time on, with round ticks; never is a dotted line at its end.
+    """A logarithmic axis from the earliest time on, x or (upright) y, with round ticks.
 
-    Args:
-        axes: where.
-        times: all that are shown, infinite ones among them.
-        never: where the infinite ones stand, or None where there are none.
-        upright: whether times are measured by the y axis.
+    Infinite times stand at `never`, on a dotted line at its end, which is None where there are none.
     """
     finite = [time for time in times if np.isfinite(time)] or [1.0 if never is None else never / 2]
     earliest, latest = min(finite), max(finite)

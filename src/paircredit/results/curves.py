@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from paircredit.errors import PaircreditError
-from paircredit.results.names import runs_of, title
+from paircredit.results.exhibits import in_order, title
 from paircredit.runs.read import Run
 
 LAST_SHARE = 0.1
@@ -22,19 +22,26 @@ _NO_QUANTITIES = (*_PLACES, "episodes", "weights", "mask", ENDED)
 """Columns that say which row it is."""
 
 
+def runs_of(runs: Sequence[Run], *roles: str) -> list[Run]:
+    """The runs of some roles."""
+    return [run for run in runs if run.kind == "training" and run.spec.get("tags", {}).get("role") in roles]
+
+
+def labels_of(runs: Sequence[Run], *roles: str) -> list[str]:
+    """The methods of all runs of some roles, in the order in which they are shown."""
+    return in_order({run.spec["tags"]["label"] for run in runs_of(runs, *roles)})
+
+
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """What the members of one method recorded in one place: a row per member, a column per recorded point.
+    """What N members of one method recorded in one place (a depth, a setting, a domain, a game), at P points.
 
     A point is the mean over the updates up to the next one.
 
     Attributes:
         label: the method, and what is changed about it.
-        place: what the study calls a place: a depth, a setting, a domain, a game.
         variant: what else tells the members of a place from others.
-        seeds: [N].
-        edges: before each point and after the last, [P + 1], by axis: `frames`, and `episodes` where their number is
-            known.
+        edges: before each point and after the last, [P + 1]: `frames`, and `episodes` where their number is known.
         values: every quantity that was recorded, [N, P].
         marks: what the rows of a member have in common, [N]: labels of variants, the table of weights it was given.
         run: that they are of, or the first of several.
@@ -68,10 +75,7 @@ class Curve:
         return (edges[:-1] + edges[1:]) / 2, self.means(quantity, edges)
 
     def scores(self, frames: float | None = None, quantity: str = RETURN) -> np.ndarray | None:
-        """The mean of every member over the last tenth of the first `frames` (or of all), [N].
-
-        None where nothing was known yet by then.
-        """
+        """Means over the last tenth of the first `frames` (or of all), [N]; None where nothing was known by then."""
         end = self.trained if frames is None else frames
         begin = max((1 - LAST_SHARE) * end, float(self.edges["frames"][0]))
         return self.means(quantity, np.array([begin, end]))[:, 0] if begin < end <= self.trained else None
@@ -89,9 +93,6 @@ def recorded(run: Run) -> Recorded | None:
 
     Where rollouts are segments of episodes, points before every member has ended one are left out: nobody knows a
     return then. Of an unfinished run the last point is left out, of which nobody knows where it ends.
-
-    Raises:
-        PaircreditError: its rows are none of a training, or its members have not the same rows.
     """
     columns = run.columns
     if missing := [name for name in _PLACES if columns and name not in columns]:
@@ -143,17 +144,8 @@ def curves(
 ) -> list[Curve]:
     """The curves of all runs of a role; those of runs in which nothing is known yet are left out.
 
-    Runs may share a place if their seeds differ and they recorded the same points.
-
-    Args:
-        runs: in which to look.
-        role: of the runs, in their tags.
-        who: place and variant of members, by their run and the values of the columns to split by.
-        split: columns that tell the members of a run apart, beside their seeds.
-        where: a place in words, for messages.
-
-    Raises:
-        PaircreditError: two runs have the same member, or members that belong together have other points.
+    The members of a run are split by the values of some columns; these and the run say `who` they are: place and
+    variant. Runs may share a place if their seeds differ and they recorded the same points; `where` it is in words.
     """
     found: dict[tuple[Any, ...], Curve] = {}
     for run in runs_of(runs, role):
@@ -224,10 +216,7 @@ def first_time(times: np.ndarray, values: np.ndarray, threshold: float) -> np.nd
 
 
 def last_returns(run: Run) -> list[tuple[dict[str, Any], float]]:
-    """The mean return over the last tenth of every member, with a row that says which it is.
-
-    Members are left out in whose rows of that time no episode had ended.
-    """
+    """A row that tells who it is, and the last tenth's mean return, of every member that had ended an episode then."""
     rows, curve = run.metrics(), whole_curve(run)
     last = {row["member"]: row for row in rows}
     scores = curve.scores() if curve else None

@@ -1,4 +1,4 @@
-"""What is shown of runs and judged by them: figures, tables, claims and their verdicts.
+"""What is shown of runs and judged by them: figures, tables, claims and their verdicts; methods as readers see them.
 
 A claim *holds* or *fails* where the runs can tell, and is *not judged* where they cannot. An order between two
 methods is contradicted only when the 95 % bootstrap interval of the difference says so: a tie is reported as a tie.
@@ -11,12 +11,30 @@ import dataclasses
 import functools
 import io
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from paircredit.results.intervals import Interval
-from paircredit.results.names import title
 from paircredit.runs.read import Run
+
+CORE = ("a2c", "h-pwr", "meta-pwr", "meta-pwtd")
+"""The paper's own methods, and what they are built on."""
+LABELS = (*CORE, "meta-lambda", "rgm", "a2c-rr", "tvt", "synthetic-returns")
+"""Methods in the order in which they are shown; others come after them, by name."""
+TITLES = {
+    "a2c": "A2C",
+    "regular": "regular return",
+    "h-pwr": "H-PWR",
+    "meta-pwr": "Meta-PWR",
+    "meta-pwtd": "Meta-PWTD",
+    "meta-lambda": "Meta-λ(s)",
+    "rgm": "RGM",
+    "a2c-rr": "A2C-RR",
+    "tvt": "TVT",
+    "synthetic-returns": "Synthetic Returns",
+}
+OF_ERRORS = ("meta-pwtd",)
+"""Methods that weigh TD errors instead of rewards."""
 
 Status = Literal["holds", "fails", "not judged"]
 Order = Literal["holds", "tie", "contradicted", "open"]
@@ -24,6 +42,28 @@ Order = Literal["holds", "tie", "contradicted", "open"]
 
 LEAST_SEEDS = 5
 """With fewer nothing is said about an order."""
+
+
+def title(label: str) -> str:
+    """What readers call a method, and what is changed about it; a label that nobody knows is its own title."""
+    method = method_of(label)
+    return TITLES.get(method, method) + label.removeprefix(method)
+
+
+def method_of(label: str) -> str:
+    """The method of a label, whatever is changed about it."""
+    return label.partition(",")[0]
+
+
+def in_order(labels: set[str]) -> list[str]:
+    """Labels of methods in the order in which they are shown."""
+    return [label for label in LABELS if label in labels] + sorted(labels.difference(LABELS))
+
+
+def environment_name(env: str, settings: Mapping[str, Any]) -> str:
+    """What an environment is called: its name, but that of the game where a setting names another one."""
+    suite, slash, game = env.partition("/")
+    return f"{suite}/{settings.get('game', game)}" if slash else env
 
 
 def order(difference: Interval) -> Order:
@@ -51,15 +91,16 @@ class Claim:
     judge: Callable[[Sequence[Run]], tuple[Status, str]]
 
 
+def claim(id: str, statement: str, where: str) -> Callable[[Callable[..., tuple[Status, str]]], Claim]:
+    """Makes a claim of the function that judges it."""
+    return lambda judge: Claim(id, statement, where, judge)
+
+
 @dataclasses.dataclass(frozen=True)
 class Exhibit:
-    """A figure or a table.
+    """A figure or a table, made of runs (None where those that it needs are not there), under the name of its files.
 
-    Attributes:
-        name: of its files and of its place in the report.
-        title: a few words.
-        caption: what is seen (and what the paper shows there), or what the columns are.
-        make: from runs to a `Figure` or a `Table`; None where the runs that it needs are not there.
+    The caption says what is seen (and what the paper shows there), or what the columns are.
     """
 
     name: str
@@ -69,10 +110,7 @@ class Exhibit:
 
 
 def exhibit(name: str, title: str, caption: str | None = None, **more: Any) -> Callable[..., Exhibit]:
-    """Makes an exhibit of a function of runs; `more` are further arguments of it.
-
-    The caption is what its docstring says after the first line, where no other is given.
-    """
+    """Makes an exhibit of a function of runs and `more`; the caption is the rest of its docstring, if none is given."""
 
     def made(make: Callable[..., Any]) -> Exhibit:
         told = caption or " ".join(str(make.__doc__).partition("\n")[2].split())

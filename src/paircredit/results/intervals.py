@@ -47,15 +47,11 @@ def bootstrap(
     resamples: int = RESAMPLES,
     ends: Literal["linear", "inverted_cdf"] = "linear",
 ) -> Interval:
-    """A percentile bootstrap of a statistic of one or several independent groups.
+    """A percentile bootstrap of a statistic of one or several independent groups, which are resampled one by one.
 
-    Args:
-        groups: one array of samples per group, resampled group by group. A two-dimensional array [clusters, members]
-            is resampled by whole clusters, as is right where members share something random.
-        statistic: takes one array per group, the samples in the last axis, and reduces that axis.
-        seed: of the resampling, so that a report says the same twice.
-        resamples: how many.
-        ends: how the ends of the interval are found: between two resampled values, or (`inverted_cdf`) as one of them.
+    A two-dimensional group [clusters, members] is resampled by whole clusters, as is right where members share
+    something random. The statistic takes an array per group and reduces its last axis, that of samples. The ends of the
+    interval are found between two resampled values, or (`inverted_cdf`) as one of them.
     """
     generator = np.random.default_rng(seed)
     arrays = [np.asarray(group, dtype=float) for group in groups]

@@ -1,7 +1,6 @@
 """Runs on disk."""
 
 from paircredit.runs.folder import RunWriter
-from paircredit.runs.query import query_metrics
-from paircredit.runs.read import Run, find_runs, read_run
+from paircredit.runs.read import Run, find_runs, query_metrics, read_run
 
 __all__ = ["Run", "RunWriter", "find_runs", "query_metrics", "read_run"]

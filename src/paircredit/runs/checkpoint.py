@@ -33,17 +33,9 @@ ASSUMED_BYTES_PER_SECOND = 2e8
 
 @dataclasses.dataclass(frozen=True)
 class Position:
-    """Where in a run a checkpoint was made.
+    """Where in a run a checkpoint was made, and by what: the spec, and what the program is given beside its state.
 
-    Attributes:
-        updates: made so far.
-        seconds: they took.
-        metrics_bytes: length of the metrics file at that moment.
-        metrics_sha256: its sum.
-        spec_sha256: sum of the spec of the run.
-        inputs_sha256: sum of what the program is given beside its state.
-        checkpoints: written so far, this one included (0 where an older version wrote it).
-        checkpoint_seconds: what those before this one took.
+    Checkpoints are counted with this one (older versions did not), their seconds without it.
     """
 
     updates: Count
@@ -89,12 +81,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
 
 
 def read_checkpoint(path: Path, like: PyTree) -> Checkpoint:
-    """Read a checkpoint of a state like the given one: of its structure, shapes and types.
-
-    Raises:
-        DamagedFile: the file is not as it was written.
-        PaircreditError: it is whole, but of another format or for another structure.
-    """
+    """Read a checkpoint of a state like the given one; a `DamagedFile` error says that an older one may be whole."""
     try:
         with open_regular(path) as file:
             header, arrays = read_archive(file, path, FORMAT, Position)
@@ -111,11 +98,7 @@ def read_checkpoint(path: Path, like: PyTree) -> Checkpoint:
 
 
 class Schedule:
-    """When the next checkpoint is due: not too often, and so that all together cost little.
-
-    Attributes:
-        seconds: at least this many between two; 0 for one at every opportunity, whatever it costs.
-    """
+    """When the next checkpoint is due: some seconds after the last, or more where they cost much; 0: always."""
 
     def __init__(self, seconds: float = SECONDS_BETWEEN, now: Callable[[], float] = time.monotonic) -> None:
         self.seconds, self._now = seconds, now

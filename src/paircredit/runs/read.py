@@ -1,4 +1,4 @@
-"""Reading run folders back: a damaged one is refused, never half-read."""
+"""Reading run folders back, one by one or by SQL: a damaged one is refused, never half-read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import functools
 import hashlib
 import io
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +187,27 @@ def run_folders(folder: Path) -> list[Path]:
     """All run folders in or below a folder, finished or not, in order of their paths."""
     paths = sorted(manifest.parent for manifest in folder.rglob(MANIFEST))
     return [path for path in paths if not path.name.endswith(PARTIAL)]
+
+
+def query_metrics(runs: Sequence[Run], sql: str) -> dict[str, np.ndarray]:
+    """An array per column of what DuckDB answers; every metrics file is checked against its sum first.
+
+    The query is over the table `metrics`, which has a column `run` (the run's name) beside those of the rows.
+    """
+    try:
+        import duckdb  # here and not above: training runs on machines that do not have it
+    except ImportError as error:
+        raise PaircreditError("SQL over metrics needs DuckDB: pip install 'paircredit[sql]'.") from error
+    for run in runs:
+        run.checked(METRICS)
+    given = {"files": [str(run.path / METRICS) for run in runs], "names": [run.name for run in runs]}
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE metrics AS SELECT $names[list_position($files, filename)] AS run, * EXCLUDE (filename) "
+            "FROM read_json($files, format = 'newline_delimited', filename = true, union_by_name = true)",
+            given,
+        )
+        return {name: np.asarray(column) for name, column in connection.execute(sql).fetchnumpy().items()}
 
 
 def read_arrays(content: bytes, path: Path) -> dict[str, np.ndarray]:

@@ -74,10 +74,7 @@ def has_its_sum(value: Any) -> bool:
 
 
 def misfit(value: Any, kind: Any, name: str = "") -> str | None:
-    """Where a parsed value called `name` is not of a type, in words; None where all of it is.
-
-    The type is a dataclass, or any type that a field of one may have.
-    """
+    """Where a parsed value called `name` is not of a type (a dataclass, or that of a field of one), in words, if so."""
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any:
         return None

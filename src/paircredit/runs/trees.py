@@ -71,10 +71,6 @@ def read_archive(
     """Header and arrays of what `write_archive` wrote; `path` names the file, `shape` the fields of its header.
 
     Every member's CRC is checked before anything is made of its bytes.
-
-    Raises:
-        DamagedFile: the file is not as it was written.
-        PaircreditError: it is whole, but of another format.
     """
     arrays = {}
     try:

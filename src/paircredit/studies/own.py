@@ -11,10 +11,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from paircredit.results.charts import Line, Panel, figure, finish, grid, lines, looks, short, ticks
-from paircredit.results.curves import RETURN, Curve, whole_curve
-from paircredit.results.exhibits import Table, column, exhibit, interval, table
+from paircredit.results.curves import RETURN, Curve, runs_of, whole_curve
+from paircredit.results.exhibits import (
+    LABELS,
+    OF_ERRORS,
+    Table,
+    column,
+    environment_name,
+    exhibit,
+    in_order,
+    interval,
+    table,
+    title,
+)
 from paircredit.results.intervals import mean_interval
-from paircredit.results.names import LABELS, OF_ERRORS, environment_name, in_order, runs_of, title
 from paircredit.results.pictures import PAIR_AXES, PairAxes, Picture, later, pictures
 from paircredit.runs.read import Run
 from paircredit.studies.study import Study
@@ -32,12 +42,10 @@ _COLUMNS = 4
 
 
 class OwnRun(NamedTuple):
-    """A run, and what it is called beside others.
+    """A run, what it is called beside others, and what it recorded, if that is enough for a curve.
 
-    Attributes:
-        place: its environment; with the settings that differ, where runs are on several of the same name.
-        label: its method, and after a comma what tells it from other runs of the method on the place.
-        curve: what it recorded; None where that is too little.
+    The place is its environment, with settings that differ among those of the same name; the label is its method, and
+    after a comma what tells it from other runs of the method there.
     """
 
     run: Run
@@ -204,6 +212,4 @@ def _pairs(own: OwnRun) -> tuple[np.ndarray, PairAxes, str] | None:
     return weights.mean(axis=0, dtype=float), own_axes or usual, "state" if by_state else "step"
 
 
-FIGURES = (_curves, _weights)
-TABLES = (_table,)
-OWN_RUNS = Study((), FIGURES, TABLES)
+OWN_RUNS = Study((), (_curves, _weights), (_table,))

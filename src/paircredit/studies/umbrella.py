@@ -10,7 +10,7 @@ import numpy as np
 from paircredit.experiments.spec import Recipe, UmbrellaVarianceSpec
 from paircredit.results.charts import COLOURS, figure, note, only_ticks
 from paircredit.results.curves import rows
-from paircredit.results.exhibits import Claim, Status, Table, column, exhibit, table
+from paircredit.results.exhibits import Status, Table, claim, column, exhibit, table
 from paircredit.runs.read import Run
 from paircredit.studies.study import Study
 
@@ -25,8 +25,6 @@ BIAS_ERRORS = 4.0
 """A mean within this many standard errors of the exact one counts as unbiased."""
 _SHADES = ("#b0b0b0", "#7d7d7d", "#4d4d4d", "#1a1a1a")
 _MARKERS = ("o", "s", "^", "D")
-
-
 _MEAN = 0.5
 _SCALES = {
     "smoke": UmbrellaVarianceSpec(KIND, (5, 10), (1.0,), _MEAN, 20_000),
@@ -122,7 +120,12 @@ def _draw_pwr(axes: Axes, rows: list[dict[str, Any]]) -> None:
     axes.set_title(f"PWR, weight on the last reward only: {found} for every σ²")
 
 
-def _judge(runs: Sequence[Run]) -> tuple[Status, str]:
+@claim(
+    "U1",
+    "With weight on the last reward only, PWR is unbiased and has no variance; Monte Carlo has variance (T−1)σ².",
+    "Pairwise Weights for Advantages, illustrative analysis",
+)
+def _claim(runs: Sequence[Run]) -> tuple[Status, str]:
     found = rows(runs, KIND)
     if not found:
         return "not judged", "There are no runs of the umbrella MDP."
@@ -144,16 +147,5 @@ def _judge(runs: Sequence[Run]) -> tuple[Status, str]:
     )
 
 
-FIGURES = (_figure,)
-TABLES = (_table,)
-CLAIMS = (
-    Claim(
-        "U1",
-        "With weight on the last reward only, PWR is unbiased and has no variance; Monte Carlo has variance (T−1)σ².",
-        "Pairwise Weights for Advantages, illustrative analysis",
-        _judge,
-    ),
-)
-SUMMARY = "variance of the decision's advantage in the umbrella MDP"
-EXPERIMENTS = (Recipe("umbrella", SUMMARY, _SCALES, lambda spec: [spec]),)
-UMBRELLA = Study(EXPERIMENTS, FIGURES, TABLES, CLAIMS)
+_RUNS = Recipe("umbrella", "variance of the decision's advantage in the umbrella MDP", _SCALES, lambda spec: [spec])
+UMBRELLA = Study((_RUNS,), (_figure,), (_table,), (_claim,))

@@ -10,10 +10,9 @@ import numpy as np
 
 from paircredit.results import charts
 from paircredit.results.charts import Line, Panel, figure
-from paircredit.results.curves import Curve
-from paircredit.results.exhibits import METHOD, Table, column, exhibit, interval, plain_table, table
+from paircredit.results.curves import Curve, labels_of
+from paircredit.results.exhibits import METHOD, Table, column, exhibit, interval, method_of, plain_table, table, title
 from paircredit.results.intervals import mean_interval
-from paircredit.results.names import labels_of, method_of, title
 from paircredit.runs.read import Run
 from paircredit.studies.bsuite import measures
 from paircredit.studies.bsuite.measures import (

@@ -39,12 +39,7 @@ def write_bsuite_logs(runs: Sequence[Run], folder: Path) -> list[Path]:
     """Write the logs of all runs on bsuite into a new folder.
 
     Below it is a folder per method, and in it one per repetition, because a folder of the original holds each bsuite id
-    once: `FOLDER/a2c/0/bsuite_id_-_catch-0.csv`.
-
-    Runs on other environments are passed over.
-
-    Raises:
-        PaircreditError: there is nothing to write, the folder exists, or a run cannot be told in the original's words.
+    once: `FOLDER/a2c/0/bsuite_id_-_catch-0.csv`. Runs on other environments are passed over.
     """
     contents: dict[str, bytes] = {}
     for run in runs:

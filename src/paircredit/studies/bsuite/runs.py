@@ -37,34 +37,29 @@ UP_TO_TWENTY = (0, 4, 9, 13)
 TINY = {"network.trunk": (8, 8), "network.pair_width": 8}
 
 
+class Candidate(NamedTuple):
+    """A method, what is changed about it, and that in words."""
+
+    method: str
+    settings: Mapping[str, Any] = {}
+    change: str = ""
+
+
 def training(
-    method: str,
+    candidate: Candidate,
     domain: str,
     episodes: int,
     seeds: int,
-    *,
     numbers: Sequence[int] | None = None,
     env_settings: Mapping[str, Any] | None = None,
-    method_settings: Mapping[str, Any] | None = None,
-    change: str = "",
 ) -> TrainingSpec:
-    """One method on the variants of one domain.
+    """A method on those variants of a domain that have these numbers; episodes of every member, seeds of every variant.
 
     No two members have the same seed: many variants are alike, and would be the same training otherwise.
-
-    Args:
-        method: name of the method.
-        domain: bsuite's name of the domain.
-        episodes: of every member.
-        seeds: of every variant.
-        numbers: of the variants; all of them where nothing is said.
-        env_settings: what all variants share, where it is not the domain's own.
-        method_settings: fields of the method to replace.
-        change: what is not as usual about the method, for readers.
     """
     variants = DOMAINS[domain].settings
     chosen = range(len(variants)) if numbers is None else numbers
-    env, settings = f"bsuite/{domain}", dict(method_settings or {})
+    env, (method, settings, change) = f"bsuite/{domain}", candidate
     made = resolve_method(method, "default", env, settings)
     return TrainingSpec(
         name="-".join([domain, method, *change.split()]),
@@ -73,7 +68,7 @@ def training(
         updates=-(-episodes // made.episodes),
         seeds=tuple(range(seeds)),
         env_settings=dict(env_settings or {}),
-        method_settings=settings,
+        method_settings=dict(settings),
         preset="default",
         variants=tuple(
             Variant(
@@ -89,12 +84,10 @@ def training(
 
 @dataclasses.dataclass(frozen=True)
 class BsuiteScale:
-    """How much of it: seeds are per variant, episodes of every member.
+    """How much of it: seeds are per variant, episodes of every member (half as many in cartpole).
 
-    Attributes:
-        domains: which variants of which domains (None: all), and settings that all of them share.
-        episodes: cartpole has half as many.
-        methods: of those of the experiment; None: all of them.
+    Domains come with numbers of variants (None: all) and settings that all of them share. Methods are those of the
+    experiment, or some of them.
     """
 
     domains: Mapping[str, tuple[Sequence[int] | None, Mapping[str, Any]]]
@@ -136,26 +129,16 @@ _CARTPOLE_SCALES = {
 }
 
 
-class _Candidate(NamedTuple):
-    """A method, what is changed about it, and that in words."""
-
-    method: str
-    settings: Mapping[str, Any] = {}
-    change: str = ""
-
-
-def _runs(candidates: Sequence[_Candidate], scale: BsuiteScale) -> list[TrainingSpec]:
+def _runs(candidates: Sequence[Candidate], scale: BsuiteScale) -> list[TrainingSpec]:
     """Domain by domain."""
     return [
         training(
-            candidate.method,
+            candidate._replace(settings=_known(candidate.method, scale.method_settings) | dict(candidate.settings)),
             domain,
             scale.episodes * CARTPOLE_EPISODES // EPISODES if domain == "cartpole" else scale.episodes,
             scale.seeds,
-            numbers=numbers,
-            env_settings=shared,
-            method_settings={**_known(candidate.method, scale.method_settings), **candidate.settings},
-            change=candidate.change,
+            numbers,
+            shared,
         )
         for domain, (numbers, shared) in scale.domains.items()
         for candidate in candidates
@@ -169,25 +152,25 @@ def _known(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name.partition(".")[0] in fields}
 
 
-_SWITCHED = [_Candidate(method, {"inner.entropy_cost": cost}, f"entropy {cost:g}") for method, cost in SWITCHES]
+_SWITCHED = [Candidate(method, {"inner.entropy_cost": cost}, f"entropy {cost:g}") for method, cost in SWITCHES]
 EXPERIMENTS = (
     Recipe(
         "bsuite",
         "A2C, Meta-PWTD and Meta-PWR on all variants of bsuite's seven credit-assignment domains",
         _SCALES,
-        partial(_runs, [_Candidate(method) for method in METHODS]),
+        partial(_runs, [Candidate(method) for method in METHODS]),
     ),
     Recipe(
         "bsuite-baselines",
         "RGM, A2C-RR and Meta-λ(s) on the same",
         _SCALES,
-        partial(_runs, [_Candidate(method) for method in BASELINES]),
+        partial(_runs, [Candidate(method) for method in BASELINES]),
     ),
     Recipe(
         "bsuite-cartpole",
         "the first three on cartpole alone, whose episodes are long",
         _CARTPOLE_SCALES,
-        partial(_runs, [_Candidate(method) for method in METHODS]),
+        partial(_runs, [Candidate(method) for method in METHODS]),
     ),
     Recipe(
         "bsuite-switches",

@@ -51,7 +51,8 @@ def draw(runs: Sequence[Run]) -> Figure | None:
         own = [row for row in found if row["preference"] == preference]
         for axes, quantity in zip(line, ("snr", "cosine", "relative_bias"), strict=True):
             _draw_dots(axes, own, quantity)
-        line[0].set_title(policy_name(preference))
+        name = f"policy with logit {preference:g} for the best action" if preference else "uniform policy"
+        line[0].set_title(name)
     for axes, label in zip(panels[-1], _LABELS, strict=True):
         axes.set_xlabel(label)
     _scale(panels[-1], [row["snr"] for row in found])
@@ -76,11 +77,6 @@ def quality_table(runs: Sequence[Run]) -> Table | None:
         Column("bias_noise", "bias / |g| by chance", ".3f"),
     )
     return table(_rows(runs), Measure(columns, lambda row: (row[own.name] for own in columns)))
-
-
-def policy_name(preference: float) -> str:
-    """What a policy is called whose best actions have this logit."""
-    return "uniform policy" if preference == 0 else f"policy with logit {preference:g} for the best action"
 
 
 def _rows(runs: Sequence[Run]) -> list[dict[str, Any]]:

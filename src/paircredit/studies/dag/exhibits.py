@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from paircredit.envs.dag import DagConfig, acting_states
 from paircredit.results.charts import LOOKS, QUIET, Line, Panel, draw_median, figure, grid, legend_above, lines, note
-from paircredit.results.curves import Curve, spread
-from paircredit.results.exhibits import METHOD, Table, column, exhibit, interval, plain_table, table
+from paircredit.results.curves import Curve, runs_of, spread
+from paircredit.results.exhibits import METHOD, Measure, Table, column, exhibit, interval, plain_table, table, title
 from paircredit.results.intervals import Interval, median_interval, median_of_times
-from paircredit.results.names import runs_of, title
 from paircredit.runs.read import Run
 from paircredit.studies.dag import estimators, measures
 from paircredit.studies.dag.measures import LABELS, SHARE_OF_BEST, episodes, evaluation_times, evaluations, finished_run
@@ -229,22 +228,16 @@ def _switches_table(runs: Sequence[Run]) -> Table | None:
     weights, with 95 % intervals. Each row changes one switch.
     """
 
-    def credited(own: Choice) -> float:
-        return own.mean(measures.pair_sets(own.depth).credited)
-
-    def uncredited(own: Choice) -> float:
-        return own.mean(measures.pair_sets(own.depth).uncredited)
-
-    def following(own: Choice) -> float:
-        return own.mean(measures.next_transition(own.depth))
+    def weight(name: str, title: str, pairs: Callable[[int], np.ndarray]) -> Measure:
+        return column(f"weight_{name}", title, lambda own: own.mean(pairs(own.depth)), ".2f")
 
     return table(
         _choices(runs),
         column("switch", "switch", lambda own: own.switch),
         METHOD,
-        column("weight_credited", "weight where handcrafted is 1", credited, ".2f"),
-        column("weight_uncredited", "where it is 0", uncredited, ".2f"),
-        column("weight_next_transition", "on the next transition", following, ".2f"),
+        weight("credited", "weight where handcrafted is 1", lambda depth: measures.pair_sets(depth).credited),
+        weight("uncredited", "where it is 0", lambda depth: measures.pair_sets(depth).uncredited),
+        weight("next_transition", "on the next transition", measures.next_transition),
         interval("episodes_to_95", "episodes to 95 %", Choice.median, ",.0f", ends=""),
     )
 

@@ -13,10 +13,9 @@ import numpy as np
 from paircredit.analysis.exact import expected_return
 from paircredit.envs.dag import DagConfig, acting_states, layers, reachable
 from paircredit.errors import PaircreditError
-from paircredit.results.curves import Curve, by_place, curves, first_time
-from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status, order
+from paircredit.results.curves import Curve, by_place, curves, first_time, runs_of
+from paircredit.results.exhibits import LEAST_SEEDS, Status, claim, order, title
 from paircredit.results.intervals import Interval, mean_interval, median_difference, median_ratio
-from paircredit.results.names import runs_of, title
 from paircredit.runs.read import Run
 from paircredit.studies.dag.runs import EPISODES_PER_UPDATE, EVALUATION, MASKED, RESET
 from paircredit.weights import handcrafted_weights
@@ -72,11 +71,7 @@ def by_table(curve: Curve, members: np.ndarray) -> np.ndarray:
 
 
 def finished_run(runs: Sequence[Run], role: str, depth: int | None = None, label: str | None = None) -> Run | None:
-    """The finished run of a role at a depth and of a method, or None: only such a run has learned weights to show.
-
-    Raises:
-        PaircreditError: there are several.
-    """
+    """The one finished run of a role at a depth and of a method, or None: only it has learned weights to show."""
     wanted = {"depth": depth, "label": label}
     found = [
         run
@@ -88,11 +83,6 @@ def finished_run(runs: Sequence[Run], role: str, depth: int | None = None, label
             f"Both {found[0].path} and {found[1].path} hold the same part of the experiment; name a folder with one."
         )
     return found[0] if found else None
-
-
-def reset_depths(runs: Sequence[Run]) -> list[int]:
-    """The depths at which weights were learned, smallest first."""
-    return sorted({run.spec["tags"]["depth"] for run in runs_of(runs, RESET)})
 
 
 def greedy_returns(run: Run) -> np.ndarray:
@@ -107,12 +97,8 @@ def greedy_returns(run: Run) -> np.ndarray:
 class PairSets(NamedTuple):
     """Which pairs (i, j) of states are of which kind; boolean tables [S, S], rows of acting states only.
 
-    Attributes:
-        reachable: j can follow i.
-        credited: handcrafted weight 1.
-        uncredited: handcrafted weight 0 though j pays a reward and can follow i.
-        first_phase: entering j is a consequence of acting (layers 2 to the middle one) and pays nothing.
-        second_phase: j pays a reward.
+    In all, j can follow i. The handcrafted weight is 1 (credited), or 0 though j pays a reward (uncredited). Entering j
+    pays nothing in the first phase (layers 2 to the middle one), but is a consequence of acting; in the second it pays.
     """
 
     reachable: np.ndarray
@@ -158,10 +144,16 @@ FULL_EPISODES = 10_000
 
 
 def _reset_weights(runs: Sequence[Run], label: str) -> dict[int, np.ndarray]:
-    found = {depth: finished_run(runs, RESET, depth, label) for depth in reset_depths(runs)}
+    depths = sorted({run.spec["tags"]["depth"] for run in runs_of(runs, RESET)})
+    found = {depth: finished_run(runs, RESET, depth, label) for depth in depths}
     return {depth: run.arrays()["weights"] for depth, run in found.items() if run is not None}
 
 
+@claim(
+    "D1",
+    "Meta-PWR raises weights where the handcrafted weight is 1 and lowers them where it is 0.",
+    "Learned Pairwise Weights, weight visualisation",
+)
 def _meta_pwr_weights(runs: Sequence[Run]) -> tuple[Status, str]:
     tables = _reset_weights(runs, "meta-pwr")
     if not tables:
@@ -175,6 +167,12 @@ def _interval(weights: np.ndarray, pairs: np.ndarray) -> Interval:
     return mean_interval(mean_weight(weights, pairs))
 
 
+@claim(
+    "D2",
+    "Learned weights need no more episodes to 95 % of the best return than handcrafted ones, these fewer than the "
+    "regular return, and the gap grows with the depth.",
+    "Learned Pairwise Weights, evaluation",
+)
 def _episodes_to_learn(runs: Sequence[Run]) -> tuple[Status, str]:
     labels = ("regular", "h-pwr", "meta-pwr")
     by_depth = by_place(curve for curve in evaluations(runs) if curve.label in labels)
@@ -205,6 +203,11 @@ def _episodes_to_learn(runs: Sequence[Run]) -> tuple[Status, str]:
     return "holds" if good and grows else "fails", "Median episodes to 95 %: " + text
 
 
+@claim(
+    "D3",
+    "Meta-PWTD places high weight on transitions of the first phase, which pay nothing.",
+    "Learned Pairwise Weights, weight visualisation",
+)
 def _meta_pwtd_weights(runs: Sequence[Run]) -> tuple[Status, str]:
     tables = _reset_weights(runs, "meta-pwtd")
     rewards = _reset_weights(runs, "meta-pwr")
@@ -227,6 +230,12 @@ def _meta_pwtd_weights(runs: Sequence[Run]) -> tuple[Status, str]:
     return "holds" if good else "fails", "Mean Meta-PWTD weight, " + "; ".join(parts) + "."
 
 
+@claim(
+    "D4",
+    "With the optimal value function masked to depth 0 or 4 no weight goes after the middle layer; masked to "
+    "depth 4 everything before it stays at its start; masked to depth 8 the weights look like those of Meta-PWR.",
+    "Appendix, TD-error weights with different value functions",
+)
 def _masked_values(runs: Sequence[Run]) -> tuple[Status, str]:
     run = finished_run(runs, MASKED)
     if run is None:
@@ -268,6 +277,7 @@ def _looks_like_rewards(weights: np.ndarray, depth: int) -> tuple[bool, str]:
     return ones.low > START_WEIGHT and zeros.high < START_WEIGHT, text
 
 
+@claim("D5", "Every method reaches the optimum within 10,000 episodes.", "Appendix, DAG learning curves")
 def _optimum(runs: Sequence[Run]) -> tuple[Status, str]:
     """The best action is the likeliest one in every state met, and the policy is above the paper's 95 % mark."""
     expected, greedy = {}, {}
@@ -290,37 +300,4 @@ def _optimum(runs: Sequence[Run]) -> tuple[Status, str]:
     )
 
 
-CLAIMS = (
-    Claim(
-        "D1",
-        "Meta-PWR raises weights where the handcrafted weight is 1 and lowers them where it is 0.",
-        "Learned Pairwise Weights, weight visualisation",
-        _meta_pwr_weights,
-    ),
-    Claim(
-        "D2",
-        "Learned weights need no more episodes to 95 % of the best return than handcrafted ones, these fewer than the "
-        "regular return, and the gap grows with the depth.",
-        "Learned Pairwise Weights, evaluation",
-        _episodes_to_learn,
-    ),
-    Claim(
-        "D3",
-        "Meta-PWTD places high weight on transitions of the first phase, which pay nothing.",
-        "Learned Pairwise Weights, weight visualisation",
-        _meta_pwtd_weights,
-    ),
-    Claim(
-        "D4",
-        "With the optimal value function masked to depth 0 or 4 no weight goes after the middle layer; masked to "
-        "depth 4 everything before it stays at its start; masked to depth 8 the weights look like those of Meta-PWR.",
-        "Appendix, TD-error weights with different value functions",
-        _masked_values,
-    ),
-    Claim(
-        "D5",
-        "Every method reaches the optimum within 10,000 episodes.",
-        "Appendix, DAG learning curves",
-        _optimum,
-    ),
-)
+CLAIMS = (_meta_pwr_weights, _episodes_to_learn, _meta_pwtd_weights, _masked_values, _optimum)

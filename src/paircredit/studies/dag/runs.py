@@ -23,16 +23,11 @@ FIRST_POLICY_SEED = 1000
 
 @dataclasses.dataclass(frozen=True)
 class DagScale:
-    """How much of it.
+    """How much of it: outer updates of each depth, and weight tables (`seeds`) per meta-method and depth.
 
-    Attributes:
-        outer_updates: per depth, of the reset training.
-        seeds: weight tables per meta-method and depth.
-        policies: fresh policies trained per weight table (and per seed of the other methods).
-        episodes: of the evaluation.
-        masks: layers up to which the optimal value function is masked, at depth 8 (empty: no probe).
-        mask_updates: outer updates of the probe.
-        credit_episodes: of the estimator comparison, at depth 8 or else the first depth.
+    With each table, and seed of the other methods, fresh policies are trained for some episodes. The optimal value
+    function is masked up to some layers (none: no probe). Masks and the comparison of estimators are at depth 8, or
+    else at the first one.
     """
 
     outer_updates: Mapping[int, int]

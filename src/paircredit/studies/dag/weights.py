@@ -5,8 +5,8 @@ The layout counts in dots of the PNG, so that every cell is a whole number of do
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,11 +26,7 @@ _LEAST_LAYER_FOR_LINE, _LEAST_LAYER_FOR_NUMBER, _LEAST_TICK_DISTANCE = 12, 22, 6
 
 
 def visible_weights(weights: np.ndarray, depth: int) -> np.ma.MaskedArray:
-    """The rows of acting states of a table [S, S], with unreachable pairs masked.
-
-    Raises:
-        PaircreditError: the table is not one of a DAG of this depth.
-    """
+    """The rows of acting states of a table [S, S], with unreachable pairs masked."""
     states = num_states(depth)
     if weights.shape != (states, states):
         raise PaircreditError(f"Weights of a DAG of depth {depth} have shape {(states, states)}, not {weights.shape}.")
@@ -38,20 +34,13 @@ def visible_weights(weights: np.ndarray, depth: int) -> np.ma.MaskedArray:
     return np.ma.masked_array(weights[rows], mask=~reachable(depth)[rows])
 
 
-def _pair_axes(settings: Mapping[str, Any], shape: tuple[int, ...], by_state: bool) -> PairAxes | None:
-    """How a run on the DAG shows a table of pairs of states."""
-    del shape
-    return PairAxes(lambda weights: visible_weights(weights, settings["depth"])) if by_state else None
-
-
-PAIR_AXES["dag"] = _pair_axes
+PAIR_AXES["dag"] = lambda settings, _, by_state: (
+    PairAxes(lambda weights: visible_weights(weights, settings["depth"])) if by_state else None
+)
 
 
 def draw_heatmaps(panels: Sequence[tuple[str, np.ndarray]], depth: int, *, mark_middle: bool = False) -> Figure:
-    """Heat maps above each other, with one colour bar: of each panel a title and a table [S, S].
-
-    Where the columns of the middle layer end can be marked.
-    """
+    """Heat maps of titled tables [S, S] above each other; where the middle layer's columns end can be marked."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
     from matplotlib.figure import Figure

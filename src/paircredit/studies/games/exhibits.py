@@ -10,10 +10,9 @@ import numpy as np
 
 from paircredit.results import charts
 from paircredit.results.charts import COLOURS, QUIET, figure, grid, looks, ticks
-from paircredit.results.curves import RETURN, Curve
-from paircredit.results.exhibits import METHOD, SEEDS, Table, column, exhibit, interval, plain_table, table
+from paircredit.results.curves import RETURN, Curve, labels_of
+from paircredit.results.exhibits import METHOD, SEEDS, Table, column, exhibit, interval, plain_table, table, title
 from paircredit.results.intervals import bootstrap, mean_interval
-from paircredit.results.names import labels_of, title
 from paircredit.runs.read import Run
 from paircredit.studies.games import measures
 from paircredit.studies.games.measures import BASELINE, OURS, Suite, all_games, comparisons, name_of
@@ -37,7 +36,6 @@ _OUTCOMES = {
     "tie": ("#c9c9c9", "tie: the interval contains 0"),
     "open": ("#ffffff", "too few seeds to tell"),
 }
-"""Colours and words."""
 
 
 def _relative(runs: Sequence[Run], suite: Suite) -> Figure | None:
@@ -119,9 +117,6 @@ def _curves(runs: Sequence[Run], suite: Suite) -> Figure | None:
     return drawn
 
 
-_GAME = column("game", "game", lambda own: name_of(own.place))
-
-
 def _scores_table(runs: Sequence[Run], suite: Suite) -> Table | None:
     """A row per game and method."""
 
@@ -130,7 +125,7 @@ def _scores_table(runs: Sequence[Run], suite: Suite) -> Table | None:
 
     return table(
         _every_curve(runs, suite),
-        _GAME,
+        column("game", "game", lambda own: name_of(own.place)),
         METHOD,
         SEEDS,
         column("frames", "frames", lambda own: own.trained, ",.0f"),

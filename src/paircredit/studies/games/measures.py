@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from paircredit.envs.atari import GAMES
-from paircredit.results.curves import RETURN, Curve, by_place, curves
-from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status
+from paircredit.results.curves import RETURN, Curve, by_place, curves, labels_of
+from paircredit.results.exhibits import LEAST_SEEDS, Status, claim, title
 from paircredit.results.intervals import (
     Interval,
     bootstrap,
@@ -20,7 +20,6 @@ from paircredit.results.intervals import (
     mean_difference,
     mean_interval,
 )
-from paircredit.results.names import labels_of, title
 from paircredit.runs.read import Run
 
 MINATAR_RANDOM_PLAY = {
@@ -35,13 +34,9 @@ MINATAR_RANDOM_PLAY = {
 
 @dataclasses.dataclass(frozen=True)
 class Suite:
-    """A set of games.
+    """A set of games: the role of runs on them, and what random play scores, in the order in which they are shown.
 
-    Attributes:
-        role: of runs on them.
-        title: for readers.
-        random: what random play scores in every game; their order is that in which they are shown.
-        human: what a person scores, in each of the tables that there are, the one that counts first; or none.
+    What a person scores is in each of the tables that there are, the one that counts first; or there is none.
     """
 
     role: str
@@ -98,10 +93,10 @@ def all_games(runs: Sequence[Run], suite: Suite) -> dict[str, dict[str, Curve]]:
     They are of mean returns of the last whole game that each actor has ended. Runs in which no game ended are left out.
     """
 
-    def who(run: Run, _: tuple[object, ...]) -> tuple[str, tuple[()]]:
-        return run.spec["tags"]["game"], ()
+    def where(game: str) -> str:
+        return f"on {suite.title}'s {name_of(game)}"
 
-    found = curves(runs, suite.role, who, where=lambda game: f"on {suite.title}'s {name_of(game)}")
+    found = curves(runs, suite.role, lambda run, _: (run.spec["tags"]["game"], ()), where=where)
     games, labels = list(suite.random), labels_of(runs, suite.role)
     known = [curve for curve in found if curve.place in suite.random]
     return by_place(sorted(known, key=lambda curve: (games.index(curve.place), labels.index(curve.label))))
@@ -117,16 +112,7 @@ Outcome = Literal["better", "worse", "tie", "open"]
 
 
 class Comparison(NamedTuple):
-    """Meta-PWTD beside A2C in one game, after the frames that both trained.
-
-    Attributes:
-        game: its name.
-        frames: of every member.
-        ours: scores of Meta-PWTD, [N].
-        baseline: scores of A2C, [N'].
-        difference: of the means.
-        relative: the same as a share, see `Suite.relative`.
-    """
+    """Scores of Meta-PWTD [N] and A2C [N'] in a game after the frames that both trained; see `Suite.relative`."""
 
     game: str
     frames: float
@@ -174,19 +160,15 @@ def comparisons(found: Games, suite: Suite) -> list[Comparison]:
     return result
 
 
-def counts(outcomes: Sequence[Outcome]) -> tuple[int, int, int]:
+def counts(outcomes: list[Outcome]) -> tuple[int, int, int]:
     """How often better, worse and a tie."""
-    better, worse, tie = (sum(outcome == wanted for outcome in outcomes) for wanted in ("better", "worse", "tie"))
-    return better, worse, tie
+    return outcomes.count("better"), outcomes.count("worse"), outcomes.count("tie")
 
 
 class Shared(NamedTuple):
-    """What methods are summed up over.
+    """The games that A2C and Meta-PWTD have both played (or the one that is there), and the frames that both trained.
 
-    Attributes:
-        games: that A2C and Meta-PWTD have both played, or the one of the two that is there.
-        labels: of the methods that have played all of them at least as long.
-        frames: that both trained in all of these games.
+    Labels are of the methods that have played all of them at least as long.
     """
 
     games: list[str]
@@ -274,6 +256,12 @@ LEAST_GAMES = 3
 """Of MinAtar, in which one of the methods is better than random play; with fewer nothing is said."""
 
 
+@claim(
+    "A1",
+    "On Atari Meta-PWTD is better than A2C in 30 of 49 games, worse in 14, and ties in 5; its median "
+    "human-normalised score is slightly above A2C's, and both are above A2C-RR's.",
+    "Experiments on Standard RL Benchmarks, figure of relative performance",
+)
 def _atari(runs: Sequence[Run]) -> tuple[Status, str]:
     found = all_games(runs, ATARI)
     compared = comparisons(found, ATARI)
@@ -326,6 +314,12 @@ def _medians(found: Games, shared: Shared) -> tuple[bool, list[str]]:
     return contradicted, parts
 
 
+@claim(
+    "M1",
+    "On MinAtar, which the paper does not have, Meta-PWTD is not worse than A2C: what it adds to learn does not "
+    "make learning slower where nothing asks for it.",
+    "Experiments on Standard RL Benchmarks, the question asked there",
+)
 def _minatar(runs: Sequence[Run]) -> tuple[Status, str]:
     compared = comparisons(all_games(runs, MINATAR), MINATAR)
     judged = [own for own in compared if own.outcome != "open"]
@@ -362,19 +356,4 @@ def _none_there(suite: Suite, compared: Sequence[Comparison]) -> str:
     )
 
 
-CLAIMS = (
-    Claim(
-        "A1",
-        "On Atari Meta-PWTD is better than A2C in 30 of 49 games, worse in 14, and ties in 5; its median "
-        "human-normalised score is slightly above A2C's, and both are above A2C-RR's.",
-        "Experiments on Standard RL Benchmarks, figure of relative performance",
-        _atari,
-    ),
-    Claim(
-        "M1",
-        "On MinAtar, which the paper does not have, Meta-PWTD is not worse than A2C: what it adds to learn does not "
-        "make learning slower where nothing asks for it.",
-        "Experiments on Standard RL Benchmarks, the question asked there",
-        _minatar,
-    ),
-)
+CLAIMS = (_atari, _minatar)

@@ -23,35 +23,6 @@ MINATAR_FRAMES = 10_000_000
 TINY = {"network.trunk": (8, 8), "network.pair_width": 8}
 
 
-def training(
-    suite: str,
-    method: str,
-    game: str,
-    frames: int,
-    seeds: int,
-    *,
-    preset: str = "default",
-    method_settings: Mapping[str, Any] | None = None,
-    env_settings: Mapping[str, Any] | None = None,
-) -> TrainingSpec:
-    """One method on one game of a suite; the frames of every member are rounded up to whole updates."""
-    env, settings = f"{suite}/{game}", dict(method_settings or {})
-    made = resolve_method(method, preset, env, settings)
-    config = values_of(environment_config(env))  # not built, which would need the emulator
-    per_update = made.episodes * config["steps"] * config.get("frame_skip", 1)
-    return TrainingSpec(
-        name=f"{game}-{method}",
-        env=env,
-        method=method,
-        updates=-(-frames // per_update),
-        seeds=tuple(range(seeds)),
-        env_settings=dict(env_settings or {}),
-        method_settings=settings,
-        preset=preset,
-        tags={"role": suite, "label": method, "game": game},
-    )
-
-
 @dataclasses.dataclass(frozen=True)
 class GamesScale:
     """How much of it: the frames of every member, the members of every run; and other methods than the experiment's."""
@@ -63,6 +34,25 @@ class GamesScale:
     method_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     env_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     methods: Sequence[str] | None = None
+
+
+def training(suite: str, method: str, game: str, scale: GamesScale) -> TrainingSpec:
+    """One method on one game of a suite; the frames of every member are rounded up to whole updates."""
+    env = f"{suite}/{game}"
+    made = resolve_method(method, scale.preset, env, scale.method_settings)
+    config = values_of(environment_config(env))  # not built, which would need the emulator
+    per_update = made.episodes * config["steps"] * config.get("frame_skip", 1)
+    return TrainingSpec(
+        name=f"{game}-{method}",
+        env=env,
+        method=method,
+        updates=-(-scale.frames // per_update),
+        seeds=tuple(range(scale.seeds)),
+        env_settings=dict(scale.env_settings),
+        method_settings=dict(scale.method_settings),
+        preset=scale.preset,
+        tags={"role": suite, "label": method, "game": game},
+    )
 
 
 _ATARI = {
@@ -85,20 +75,7 @@ _MINATAR = {
 
 def _runs(suite: str, methods: Sequence[str], scale: GamesScale) -> list[TrainingSpec]:
     """Game by game, so that what is there can be compared at any time."""
-    return [
-        training(
-            suite,
-            method,
-            game,
-            scale.frames,
-            scale.seeds,
-            preset=scale.preset,
-            method_settings=scale.method_settings,
-            env_settings=scale.env_settings,
-        )
-        for game in scale.games
-        for method in scale.methods or methods
-    ]
+    return [training(suite, method, game, scale) for game in scale.games for method in scale.methods or methods]
 
 
 EXPERIMENTS = (

@@ -58,17 +58,10 @@ _REWARDS, _CREDIT, _WEIGHTS = (270.0, 322.0), (346.0, 408.0), (440.0, 464.0)
 
 @dataclasses.dataclass(frozen=True)
 class Episode:
-    """What is shown of T steps.
+    """What is shown of T steps: T+1 observations, and [T] of what was done, paid and credited at each.
 
-    Attributes:
-        observations: T+1 of them.
-        actions: [T], 0 to 3.
-        rewards: [T], what followed each action.
-        advantages: [T], what each action is credited with.
-        weights: [T, T], of every action and what arrived at the same step or later.
-        of_rewards: whether the weights are of rewards; otherwise of TD errors.
-        starts: the first step of the apple and of the door phase.
-        title: in one line.
+    Weights [T, T] are of every action and what arrived at the same step or later: rewards, or else TD errors. The
+    apple and the door phase have their first steps in `starts`.
     """
 
     observations: PixelObservation
@@ -87,13 +80,7 @@ class Episode:
 
 
 def animation(episode: Episode, scale: int, frames_per_second: int) -> bytes:
-    """The episode as a GIF: a frame for every observation, the last of which stays for a while.
-
-    The scale is the side of a cell of the map in pixels; everything else grows with it.
-
-    Raises:
-        PaircreditError: scale or speed cannot be used.
-    """
+    """The episode as a GIF, a frame for every observation; the scale is the side of a cell of the map in pixels."""
     check_speed_and_scale(scale, frames_per_second)
     still = _still(episode, scale)
     phases = [np.linspace(begin, end - 1, 4).round() for begin, end in itertools.pairwise(episode.edges)]

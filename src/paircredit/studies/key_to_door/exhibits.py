@@ -11,9 +11,19 @@ import numpy as np
 from paircredit.results import charts
 from paircredit.results.charts import draw_members, figure, grid, looks, moved, never_place, ticks
 from paircredit.results.curves import Curve
-from paircredit.results.exhibits import METHOD, SEEDS, Measure, Table, column, exhibit, interval, plain_table, table
+from paircredit.results.exhibits import (
+    METHOD,
+    SEEDS,
+    Measure,
+    Table,
+    column,
+    exhibit,
+    interval,
+    plain_table,
+    table,
+    title,
+)
 from paircredit.results.intervals import Interval, mean_interval, median_of_times
-from paircredit.results.names import title
 from paircredit.runs.read import Run
 from paircredit.studies.key_to_door import measures, weights
 from paircredit.studies.key_to_door.measures import (
@@ -69,13 +79,7 @@ def _central(runs: Sequence[Run]) -> Figure | None:
 
 
 def _curves(runs: Sequence[Run], quantity: str = "episode_return", *, slips: bool = False) -> Figure | None:
-    """A panel per setting, rows by the apples' mean and columns by their variance, with a curve per method.
-
-    Args:
-        runs: what to draw from.
-        quantity: what to draw, a key of `AXIS_LABELS`.
-        slips: whether to show the settings with random actions, or those without.
-    """
+    """A panel per setting (with random actions or without): rows by the apples' mean, columns by their variance."""
     shown = [curve for curve in all_curves(runs) if (curve.place.slip > 0) == slips]
     if not shown:
         return None
@@ -185,16 +189,12 @@ def _draw_times(
 
 def _times(threshold: float) -> list[Measure]:
     """How many seeds reach a door reward, and after how many frames."""
-
-    def reached(curve: Curve) -> int:
-        return int(np.isfinite(frames_to(curve, threshold)).sum())
-
-    def median(curve: Curve) -> Interval:
-        return median_of_times(frames_to(curve, threshold))
-
+    door = f"{threshold:g}"
     return [
-        column(f"reached_{threshold:g}", f"seeds at {threshold:g}", reached),
-        interval(f"frames_to_{threshold:g}", f"frames to {threshold:g}", median, ",.0f"),
+        column(f"reached_{door}", f"seeds at {door}", lambda own: int(np.isfinite(frames_to(own, threshold)).sum())),
+        interval(
+            f"frames_to_{door}", f"frames to {door}", lambda own: median_of_times(frames_to(own, threshold)), ",.0f"
+        ),
     ]
 
 

@@ -6,17 +6,15 @@ import dataclasses
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.envs.key_to_door_players import best_door_rate, best_key_rate, max_expected_return, mean_apples
 from paircredit.methods.presets import preset_settings
-from paircredit.results.curves import LAST_SHARE, Curve, by_place, curves, first_time
-from paircredit.results.exhibits import LEAST_SEEDS, Claim, Order, Status, order
+from paircredit.results.curves import LAST_SHARE, Curve, by_place, curves, first_time, labels_of, runs_of
+from paircredit.results.exhibits import CORE, LEAST_SEEDS, Order, Status, claim, order, title
 from paircredit.results.intervals import Interval, difference_of_times, mean_difference, median_of_times
-from paircredit.results.names import CORE, labels_of, runs_of, title
 from paircredit.runs.read import Run
 from paircredit.studies.key_to_door.runs import CENTRAL, METHODS, RANKED, SEARCH, SEARCHES, SWITCHES, Setting
 
@@ -41,11 +39,10 @@ def all_curves(runs: Sequence[Run], role: str = METHODS) -> list[Curve]:
 
     The last point of a run counts as long as the one before it.
     """
-
-    def who(_: Run, kind: tuple[Any, ...]) -> tuple[Setting, tuple[Any, ...]]:
-        return Setting.of(kind[:3]), kind[3:]
-
-    found = curves(runs, role, who, (*Setting._fields, *VARIANTS[role]), lambda setting: f"at {setting.text()}")
+    told_apart = (*Setting._fields, *VARIANTS[role])
+    found = curves(
+        runs, role, lambda _, kind: (Setting.of(kind[:3]), kind[3:]), told_apart, lambda own: f"at {own.text()}"
+    )
     order = method_labels(runs)
     found.sort(key=lambda c: (c.place.slip, c.place, order.index(c.label), c.variant))
     return [_with_a_last_point(curve) if curve.run and curve.run.finished else curve for curve in found]
@@ -83,12 +80,9 @@ def pick_setting(settings: Sequence[Setting]) -> Setting | None:
 
 
 def smoothed(curve: Curve, quantity: str = "door_reward", window: int = WINDOW) -> tuple[np.ndarray, np.ndarray]:
-    """A quantity's mean over the last `window` episodes, at the end of every point where this many have passed.
+    """Frames [P'] and, over the last `window` episodes, means [N, P'] at ends of points where this many have passed.
 
     Where the window begins inside a point, it takes that share of the point.
-
-    Returns:
-        Frames [P'] and means [N, P'].
     """
     edges, values = curve.edges["episodes"], curve.values[quantity]
     sums = np.pad(np.cumsum(values * np.diff(edges), axis=1), ((0, 0), (1, 0)))
@@ -146,18 +140,11 @@ def frames_text(interval: Interval) -> str:
     return f"{estimate}{' M' if math.isfinite(interval.estimate) else ''} [{low}, {high}]"
 
 
-class LearningRule(NamedTuple):
-    """What A2C was run with."""
-
-    lambda_: float
-    learning_rate: float
-
-
-def learning_rule(run: Run) -> LearningRule:
+def learning_rule(run: Run) -> tuple[float, float]:
     """λ and learning rate of a run of A2C: from its settings, else from its preset."""
     preset = preset_settings(run.spec.get("preset", "paper"), "key-to-door", "a2c", ())
     settings = {**preset, **run.spec.get("method_settings", {})}
-    return LearningRule(float(settings["lambda_"]), float(settings["inner.learning_rate"]))
+    return float(settings["lambda_"]), float(settings["inner.learning_rate"])
 
 
 LEAST_SETTINGS = 3
@@ -173,6 +160,11 @@ _WORDS: dict[Order, str] = {
 }
 
 
+@claim(
+    "K1",
+    "In the door phase H-PWR learns best and Meta-PWR fastest after it; Meta-PWTD is slower, but reaches the optimum.",
+    "The Key-to-Door Experiments, learning curves",
+)
 def _central_order(runs: Sequence[Run]) -> tuple[Status, str]:
     methods, refusal = _at_the_centre(runs, CORE)
     if refusal:
@@ -221,20 +213,16 @@ def _at_the_centre(runs: Sequence[Run], labels: Sequence[str]) -> tuple[dict[str
 
 
 def _best_a2c(runs: Sequence[Run], own: Curve) -> tuple[Curve, str]:
-    """The fastest to a door reward of 9: A2C as it was run, or with a λ of the search at the same learning rate.
-
-    With it comes its name, which says how it was chosen.
-    """
-    rules = {learning_rule(run) for run in runs_of(runs, METHODS) if run.spec["tags"]["label"] == "a2c"}
-    rule = min(rules)
+    """The fastest to a door reward of 9, A2C as it was run or with a λ of the search at its rate; and its name."""
+    lambda_, rate = min(learning_rule(run) for run in runs_of(runs, METHODS) if run.spec["tags"]["label"] == "a2c")
     by_lambda = {
         curves.variant[0]: curves
         for curves in all_curves(runs, SEARCH)
-        if curves.label == "a2c" and curves.place == CENTRAL and np.isclose(curves.variant[1], rule.learning_rate)
+        if curves.label == "a2c" and curves.place == CENTRAL and np.isclose(curves.variant[1], rate)
     }
     searched = len(by_lambda) > 0
-    by_lambda = {value: curves for value, curves in by_lambda.items() if not np.isclose(value, rule.lambda_)}
-    by_lambda[rule.lambda_] = own  # of the same λ the runs with all seeds are taken
+    by_lambda = {value: curves for value, curves in by_lambda.items() if not np.isclose(value, lambda_)}
+    by_lambda[lambda_] = own  # of the same λ the runs with all seeds are taken
     speeds = {
         value: (_median(curves, LEARNED).estimate, -float(final_values(curves, "door_reward").mean()))
         for value, curves in by_lambda.items()
@@ -267,6 +255,12 @@ def order_of(fast: Curve, slow: Curve, threshold: float) -> Order:
     return "open" if difference is None else order(difference)
 
 
+@claim(
+    "K3",
+    "The ranking is the same over nine combinations of mean and variance of the apples' rewards, and with 10 % "
+    "random actions.",
+    "Appendix, additional results on Key-to-Door",
+)
 def _order_everywhere(runs: Sequence[Run]) -> tuple[Status, str]:
     by_setting = by_place(own for own in all_curves(runs) if own.label in RANKED and len(own.seeds) >= LEAST_SEEDS)
     complete = {setting: methods for setting, methods in by_setting.items() if len(methods) == len(RANKED)}
@@ -311,6 +305,11 @@ def _named(settings: list[Setting]) -> str:
     return f" ({'; '.join(setting.text() for setting in settings)})" if settings else ""
 
 
+@claim(
+    "K2",
+    "RGM is third best in the door phase but does not perform well overall; TVT and A2C-RR do not learn fast.",
+    "The Key-to-Door Experiments, learning curves",
+)
 def _other_methods(runs: Sequence[Run]) -> tuple[Status, str]:
     methods, refusal = _at_the_centre(runs, NEEDED)
     if refusal:
@@ -338,25 +337,4 @@ def _other_methods(runs: Sequence[Run]) -> tuple[Status, str]:
     return "holds" if good else "fails", "; ".join(parts) + "."
 
 
-CLAIMS = (
-    Claim(
-        "K1",
-        "In the door phase H-PWR learns best and Meta-PWR fastest after it; Meta-PWTD is slower, but reaches the "
-        "optimum.",
-        "The Key-to-Door Experiments, learning curves",
-        _central_order,
-    ),
-    Claim(
-        "K2",
-        "RGM is third best in the door phase but does not perform well overall; TVT and A2C-RR do not learn fast.",
-        "The Key-to-Door Experiments, learning curves",
-        _other_methods,
-    ),
-    Claim(
-        "K3",
-        "The ranking is the same over nine combinations of mean and variance of the apples' rewards, and with 10 % "
-        "random actions.",
-        "Appendix, additional results on Key-to-Door",
-        _order_everywhere,
-    ),
-)
+CLAIMS = (_central_order, _other_methods, _order_everywhere)

@@ -60,12 +60,9 @@ ENOUGH = {"a2c": 20_000_000, "h-pwr": 12_000_000, "meta-pwr": 19_200_000, "meta-
 
 @dataclasses.dataclass(frozen=True)
 class Scale:
-    """How much of an experiment: frames per member, and seeds per setting and variant.
+    """How much of an experiment: frames per member (or a share of `ENOUGH`), and seeds per setting and variant.
 
-    Attributes:
-        env_settings: what all settings share.
-        variants: this many of those that are tried, or all of them.
-        share: of `ENOUGH`, where it stands in the place of the frames.
+    All settings share the `env_settings`; of the variants that are tried, this many are made, or all.
     """
 
     frames: int
@@ -82,12 +79,6 @@ def small(frames: int, seeds: int, **more: Any) -> Scale:
     return Scale(frames, seeds, "small", SHORTENED, **more)
 
 
-def updates_for(frames: int, env_settings: Mapping[str, Any]) -> int:
-    """Updates that use up this many environment steps per member."""
-    steps = make_environment("key-to-door", **env_settings).spec.horizon
-    return max(1, round(frames / (EPISODES * steps)))
-
-
 def training(
     name: str,
     label: str,
@@ -98,11 +89,9 @@ def training(
     method_settings: Mapping[str, Any] | None = None,
     tried: Sequence[Variant] = (),
 ) -> TrainingSpec:
-    """One method on several settings (other ones than those of the scale if need be), all in one program.
-
-    What is tried is tried on every setting; all members share the settings of the method.
-    """
+    """One method on several settings (else the scale's) in one program; what is tried is tried on every one."""
     frames = scale.frames if scale.share is None else round(scale.share * ENOUGH[label])
+    steps = make_environment("key-to-door", **scale.env_settings).spec.horizon
     members = [
         Variant(
             labels={**setting._asdict(), **(variant.labels or {})},
@@ -116,7 +105,7 @@ def training(
         name=name,
         env="key-to-door",
         method=label,
-        updates=updates_for(frames, scale.env_settings),
+        updates=max(1, round(frames / (EPISODES * steps))),
         seeds=tuple(range(scale.seeds)),
         env_settings=dict(scale.env_settings),
         method_settings=dict(method_settings or {}),

@@ -13,10 +13,9 @@ import numpy as np
 
 from paircredit.envs.key_to_door import KeyToDoorConfig
 from paircredit.results.charts import figure
-from paircredit.results.curves import spread
-from paircredit.results.exhibits import LEAST_SEEDS, Claim, Status, Table, plain_table
+from paircredit.results.curves import runs_of, spread
+from paircredit.results.exhibits import LEAST_SEEDS, OF_ERRORS, Status, Table, claim, plain_table, title
 from paircredit.results.intervals import mean_interval
-from paircredit.results.names import OF_ERRORS, runs_of, title
 from paircredit.results.pictures import PAIR_AXES, PairAxes, Picture, pictures
 from paircredit.runs.read import Run
 from paircredit.studies.key_to_door.measures import method_labels, pick_setting
@@ -60,23 +59,15 @@ def pair_axes(lengths: Phases) -> PairAxes:
     return PairAxes(edges=(0, lengths.key, lengths.door_start, lengths.steps), names=("key", "apples", "door"))
 
 
-def _pair_axes(settings: Mapping[str, Any], shape: tuple[int, ...], by_state: bool) -> PairAxes | None:
-    """The same for a run of whoever, if its weights are over the steps of such an episode."""
-    del by_state
-    return pair_axes(phases(settings)) if shape == (phases(settings).steps,) * 2 else None
-
-
-PAIR_AXES["key-to-door"] = _pair_axes
+PAIR_AXES["key-to-door"] = lambda settings, shape, _: (  # if weights are over the steps of such an episode
+    pair_axes(phases(settings)) if shape == (phases(settings).steps,) * 2 else None
+)
 
 
 class LearnedWeights(NamedTuple):
-    """Weights that a method learned in one setting.
+    """Weights that a method learned in one setting: [N, T, T] at the end, perhaps [S, N, T, T] on the way.
 
-    Attributes:
-        weights: at the end, a matrix per seed, [N, T, T]: row t for the action at t, column k for what arrives with
-            transition k; below the diagonal there may be anything.
-        snapshots: during training, [S, N, T, T], or none.
-        snapshot_frames: when, [S].
+    Row t is for the action at t, column k for what arrives with transition k; below the diagonal may be anything.
     """
 
     label: str
@@ -158,6 +149,12 @@ def likeness(weights: np.ndarray, lengths: Phases) -> np.ndarray:
     return np.array([np.corrcoef(own, wanted)[0, 1] if np.ptp(own) > 0 else 0.0 for own in found])
 
 
+@claim(
+    "K4",
+    "The weights that Meta-PWR learns resemble the handcrafted ones: actions of the key phase are credited with "
+    "the door and not with apples, and inside the apple phase credit is discounted steeply.",
+    "The Key-to-Door Experiments, weight visualisation",
+)
 def _weights_resemble(runs: Sequence[Run]) -> tuple[Status, str]:
     learned = {entry.setting: entry for entry in learned_weights(runs) if entry.label == "meta-pwr"}
     setting = pick_setting(list(learned))
@@ -266,12 +263,4 @@ def kept_blocks(runs: Sequence[Run]) -> Table | None:
 
 
 FIGURES = (_weights, _over_time)
-CLAIMS = (
-    Claim(
-        "K4",
-        "The weights that Meta-PWR learns resemble the handcrafted ones: actions of the key phase are credited with "
-        "the door and not with apples, and inside the apple phase credit is discounted steeply.",
-        "The Key-to-Door Experiments, weight visualisation",
-        _weights_resemble,
-    ),
-)
+CLAIMS = (_weights_resemble,)

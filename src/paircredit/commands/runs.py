@@ -1,4 +1,4 @@
-"""`paircredit train`: one method on one environment, whose settings are options."""
+"""`paircredit train`, `reproduce` and `resume`: what makes runs, and goes on with those that were stopped."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 import numpy as np
+import tyro
 
-from paircredit.commands.options import parse_options
+from paircredit.commands import parse_options
 from paircredit.errors import PaircreditError
 from paircredit.interrupts import at_work
 
@@ -47,11 +48,35 @@ class TrainOptions:
     """Folder of the run: a new one, or that of the same run, left unfinished (default: a new one below runs/)."""
 
 
-def run(words: list[str]) -> int:
+@dataclasses.dataclass(frozen=True)
+class ReproduceOptions:
+    """Make the runs of an experiment of the paper, in one folder; the same command again goes on where it stopped."""
+
+    experiment: tyro.conf.Positional[str]
+    """Name of the experiment: see `paircredit list`."""
+    out: Path
+    """Folder for the runs: a new one, or that of the same experiment, left unfinished."""
+    scale: str = "short"
+    """How much of it: smoke (seconds), short (minutes, for neural networks on a GPU), paper (as published)."""
+    only: tuple[str, ...] | None = None
+    """Names of runs, or patterns like 'catch*'; others are left for later, or for other processes and machines."""
+    workers: int = 1
+    """How many runs are made at a time, each in a process of its own: one run seldom fills a GPU."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ResumeOptions:
+    """Go on with what was stopped: a run, an experiment, or all of them in a folder."""
+
+    folder: tyro.conf.Positional[Path]
+    """A run folder, the folder of an experiment, or a folder with some of them."""
+
+
+def train(words: list[str]) -> int:
     from paircredit.console import ProgressBars
     from paircredit.experiments.reproduce import run_one
     from paircredit.experiments.spec import TrainingSpec
-    from paircredit.results.names import environment_name
+    from paircredit.results.exhibits import environment_name
 
     if len(words) < 2 or any(word.startswith("-") for word in words[:2]):
         if "-h" in words or "--help" in words:
@@ -88,6 +113,50 @@ def run(words: list[str]) -> int:
     return say_return(spec, out)
 
 
+def reproduce(words: list[str]) -> int:
+    if sum(word.split("=")[0] == "--only" for word in words) > 1:
+        raise PaircreditError("--only is given more than once; give all names and patterns after one: --only A B.")
+    options = parse_options(ReproduceOptions, words, "paircredit reproduce")
+    from paircredit.console import ProgressBars
+    from paircredit.experiments import reproduce as make_runs
+    from paircredit.experiments.reproduce import choose_runs, reproduce_side_by_side
+    from paircredit.studies import make_experiment
+
+    if options.only == ():
+        raise PaircreditError("--only needs the name of a run, or a pattern such as 'catch*'.")
+    experiment, only = make_experiment(options.experiment, options.scale), options.only or ()
+    chosen, title = choose_runs(experiment, only), f"{experiment.name}, scale {experiment.scale}"
+    if options.workers < 1:
+        raise PaircreditError(f"--workers is {options.workers}, but must be at least 1.")
+    with resumable(options.out), ProgressBars(title, len(chosen)) as bars:
+        if options.workers == 1:
+            make_runs(experiment, options.out, bars, only)
+        else:
+            reproduce_side_by_side(experiment, options.out, options.workers, bars, only)
+    if len(chosen) < len(experiment.runs):
+        print(f"Finished in {options.out}: {len(chosen)} of {len(experiment.runs)} runs, those that were asked for.")
+        return 0
+    print(f"The runs are in {options.out}. Next: paircredit claims {options.out} or paircredit figures {options.out}")
+    return 0
+
+
+def resume(words: list[str]) -> int:
+    options = parse_options(ResumeOptions, words, "paircredit resume")
+    from paircredit.console import ProgressBars
+    from paircredit.experiments.reproduce import run_one, runs_to_resume
+    from paircredit.experiments.spec import TrainingSpec
+
+    jobs = runs_to_resume(options.folder)
+    with resumable(options.folder), ProgressBars(str(options.folder), len(jobs)) as bars:
+        for spec, folder in jobs:
+            run_one(spec, folder, bars)
+    spec, folder = jobs[0]
+    if len(jobs) == 1 and isinstance(spec, TrainingSpec):
+        return say_return(spec, folder / spec.name)
+    print(f"All runs in {options.folder} are finished.")
+    return 0
+
+
 def _parsed(env_name: str, method_name: str, flags: list[str]) -> tuple[Any, Any]:
     """The options, and those of the method as they are where none is given."""
     from paircredit.envs import environment_config
@@ -119,8 +188,6 @@ def _parsed(env_name: str, method_name: str, flags: list[str]) -> tuple[Any, Any
 
 def as_options(group: Any) -> Any:
     """A method as the parser takes it: a dataclass with a line of help per setting, groups of settings within it."""
-    import tyro
-
     from paircredit.settings import RULE, about, fields_of, values_of
 
     hints = get_type_hints(type(group)) | (get_type_hints(type(group.rule)) if RULE in vars(group) else {})
@@ -215,10 +282,7 @@ def _shorten(words: list[str], method: Any) -> list[str]:
 
 
 def refuse_another_game(env: str, game: object, command: str) -> None:
-    """Refuse an environment's setting `game` where the game has an environment of its own.
-
-    The sentence names the command that would be right, which has {} in the place of the environment's name.
-    """
+    """Refuse a game that has an environment of its own, whose name takes the place of {} in the right command."""
     from paircredit.envs import environment_config, environments
 
     own = vars(environment_config(env)).get("game")
