@@ -34,7 +34,7 @@ gc.set_threshold(20_000, 20, 20)  # tracing makes many objects and few cycles: a
 jaxtyping.install_import_hook("paircredit", "tests.runtime_checks.checked")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
-hypothesis.settings.register_profile("paircredit", deadline=None, derandomize=True, database=None, max_examples=30)
+hypothesis.settings.register_profile("paircredit", deadline=None, derandomize=True, database=None, max_examples=20)
 hypothesis.settings.load_profile("paircredit")
 
 MOST_MAPPINGS = 40_000

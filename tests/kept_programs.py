@@ -26,7 +26,7 @@ def keep(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
     LRUCache.put = _put
     jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)  # tiny ones cost more to keep than to compile
     jax.config.update("jax_persistent_cache_enable_xla_caches", "none")  # else the folder is a part of every key
 
 

@@ -400,6 +400,16 @@ def write_evaluation(folder: Path, depth: int, label: str, times: Sequence[float
     write_run(folder / f"dag{depth}-train-{label}", spec, rows, finished=finished)
 
 
+def write_search(folder: Path) -> None:
+    """Two λ of the regular return and Meta-PWR at depth 4, two policies each."""
+    for label, lambdas in (("regular", (1.0, 0.5)), ("meta-pwr", (1.0,))):
+        times = (300.0, 400.0) * len(lambdas)
+        tried = [{"lambda": lambdas[member // 2], "rate": 0.01, "start": 0.0} for member in range(len(times))]
+        rows = ([row | tried[row["member"]] for row in point] for point in jumps(4, times, [0.0] * len(times)))
+        spec = {"method": label, "updates": 21, "seeds": list(range(len(times)))}
+        write_run(folder / f"search4-{label}", spec | {"tags": {"role": "search", "depth": 4, "label": label}}, rows)
+
+
 def write_masked_values(folder: Path) -> None:
     spec = {"method": "meta-pwtd", "updates": 100, "seeds": [0, 1], "value_masks": [0, 4, 8]}
     arrays = {"weights": example_weights(8, 6), "label_mask": np.array([0, 0, 4, 4, 8, 8])}
@@ -454,6 +464,7 @@ def write_all(folder: Path) -> list[Run]:
     write_masked_values(folder)
     write_credit(folder)
     write_switch(folder / "switches")
+    write_search(folder / "search")
     write_key_to_door(folder)
     for domain in VARIED:
         for label in ("a2c", "meta-pwr"):

@@ -166,6 +166,7 @@ def test_a_command_that_is_stopped_keeps_what_it_measured(tmp_path, monkeypatch)
     assert [row["method"] for row in json.loads(file.read_text())["rows"]] == ["a2c"]
 
 
+@pytest.mark.nightly
 def test_a_watched_program_is_compiled_apart_only_where_operations_would_not_be_seen(monkeypatch, traced):
     compiled = []
     monkeypatch.setattr(

@@ -109,6 +109,7 @@ def test_a_method_of_ones_own_has_options_like_any_other(run_example):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_add_an_environment(run_example):
     output = run_example("add_an_environment.py")
     sampled, exact = numbers_after("untrained policy:", output)

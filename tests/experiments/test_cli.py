@@ -231,6 +231,8 @@ def test_claims_report_and_figures_on_a_reproduction(run_cli, reproduction, tmp_
         "D3",
         "D4",
         "D5",
+        "D6",
+        "D7",
         "K1",
         "K2",
         "K3",

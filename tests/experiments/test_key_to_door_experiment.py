@@ -24,11 +24,13 @@ def smoke(tmp_path_factory):
     return find_runs(folder), chunk_program()._cache_size() - before
 
 
+@pytest.mark.nightly
 def test_one_program_per_method_trains_all_settings(smoke):
     runs, programs = smoke
     assert programs == len(TRAINED) == len(runs)
 
 
+@pytest.mark.nightly
 def test_rows_say_which_setting_they_are_of(smoke):
     for run in smoke[0]:
         rows = run.metrics()
@@ -39,6 +41,7 @@ def test_rows_say_which_setting_they_are_of(smoke):
             assert 0 <= row["key_rate"] <= 1
 
 
+@pytest.mark.nightly
 def test_learned_weights_are_kept_as_tables_over_time(smoke):
     for run in smoke[0]:
         arrays = run.arrays()
@@ -50,6 +53,7 @@ def test_learned_weights_are_kept_as_tables_over_time(smoke):
             assert "weights" not in arrays
 
 
+@pytest.mark.nightly
 def test_figures_and_claims_can_read_them(smoke):
     runs = smoke[0]
     verdicts = {verdict.id: verdict for verdict in judge_all(runs)}

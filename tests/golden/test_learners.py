@@ -77,8 +77,8 @@ KINDS = {
 SINGLE = ("hosted",)
 """In float32: groups of members run in threads of their own, which are not told of `enable_x64`."""
 CASES = [(kind, method) for kind, (*_, methods, _) in KINDS.items() for method in methods]
-QUICK, EVERY_DAY = "tables", ("tables-reset", "pictures", "hosted")
-"""The kind of which most methods run every day, and those of which one does; the rest is nightly."""
+QUICK, EVERY_DAY = "tables", ("tables-reset",)
+"""The kind of which most methods run every day, and one of which one does; the rest is nightly."""
 ALWAYS, SLOW = "meta-pwtd", ("tvt", "rgm", "a2c-rr", "synthetic-returns", "meta-lambda")
 
 

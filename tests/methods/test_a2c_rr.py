@@ -396,6 +396,7 @@ class TestKeyToDoor:
         assert np.asarray(replay.episodes.valid).all()
 
 
+@pytest.mark.nightly
 def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The stored episodes and the key of what is drawn go through the checkpoint."""
     monkeypatch.setattr(training_run, "LARGEST_CHUNK", 2)

@@ -117,6 +117,7 @@ class TestAgainstA2C:
         assert (learner.value is None) == (env is CATCH), "one network for policy and value where it is asked for"
         assert not same(after.own.redistributed_value.parameters, learner.own.redistributed_value.parameters)
 
+    @pytest.mark.nightly
     def test_with_them_alone_it_is_a2c_on_the_redistributed_rewards(self, umbrella):
         learner, segment = umbrella
         acting = method(mix=1.0, **{"prediction.warm_up": 1000})

@@ -161,6 +161,7 @@ def test_lambda_starts_near_the_same_number_everywhere(place, kind):
 
 
 class TestMetagradient:
+    @pytest.mark.nightly
     def test_finite_differences_agree_on_tables(self, x64):
         """With the other reading; those with the usual one are in the contract."""
         method = make_method("meta-lambda", at="current", outer=OuterLoop(initial_scale=1.0))

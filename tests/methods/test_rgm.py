@@ -126,6 +126,7 @@ class TestNetwork:
             expected = block(expected, seen)
         np.testing.assert_allclose(whole(x, seen), normed(expected, whole.norm), rtol=1e-9)
 
+    @pytest.mark.nightly
     def test_without_positions_tokens_are_a_set(self):
         """A permutation of the tokens permutes the answers; with positions it changes them."""
         tokens, seen = jax.random.normal(jax.random.key(0), (5, 8)), jnp.ones(5, dtype=bool)
@@ -234,6 +235,7 @@ def test_a_reward_has_one_weight_for_all_actions_before_it():
 
 
 @pytest.mark.parametrize("place", nightly_but(["dag"], ["dag", "key-to-door"]))
+@pytest.mark.nightly
 def test_weights_of_1_are_monte_carlo(place):
     """With an output layer of 0, β = 1 everywhere; the updates are those of H-PWR with weights of 1, whatever γ."""
     env = DagConfig(depth=4).build() if place == "dag" else key_to_door()

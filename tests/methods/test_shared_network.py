@@ -60,6 +60,7 @@ def segment():
         yield method, before, learner, kept, following
 
 
+@pytest.mark.nightly
 def test_policy_and_value_are_one_network_with_two_heads(segment, x64):
     _, _, learner, kept, _ = segment
     network = learner.policy.parameters

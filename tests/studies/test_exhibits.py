@@ -71,6 +71,7 @@ def needs(name: str, run: Run) -> bool:
         "umbrella-variance": run.kind == "umbrella-variance",
         "dag-episodes": tags.get("role") == "evaluation",
         "dag-curves": tags.get("role") == "evaluation",
+        "dag-search": tags.get("role") == "search",
         "masked-values": tags.get("role") == "masked-values",
         "estimator-quality": run.kind == "credit",
     }[name]

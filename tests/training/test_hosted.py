@@ -48,7 +48,7 @@ def learners(state: LoopState):
     return [np.asarray(leaf) for leaf in jax.tree.leaves(state.learner)]
 
 
-@pytest.fixture(scope="module", params=["a2c", "meta-pwtd"])
+@pytest.fixture(scope="module", params=[pytest.param("a2c", marks=pytest.mark.nightly), "meta-pwtd"])
 def on_device(request):
     return request.param, *trained(request.param, SEGMENT)
 

@@ -256,6 +256,7 @@ def played(rollouts: str, updates: int = 4):
     return jax.device_get((state.learner.policy.parameters, state.trajectory, state.actors)), chunks[-1].summaries
 
 
+@pytest.mark.nightly
 def test_rollouts_within_a_program_are_those_of_the_host():
     (in_graph, seen), (host, also) = played("in-graph"), played("host")
     for ours, theirs in zip(jax.tree.leaves(in_graph), jax.tree.leaves(host), strict=True):
