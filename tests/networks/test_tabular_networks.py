@@ -37,3 +37,14 @@ def test_tables_fit_the_environment():
 def test_other_observations_are_refused():
     with refused("camera", "tuple", "Discrete"):
         num_states(EnvSpec("camera", 2, (3, 3), 5))
+
+
+def test_values_of_a_table_start_at_0_or_as_they_are_drawn():
+    spec = make_environment("dag", depth=4).spec
+    start = value_for(jax.random.key(0), spec, NetworkSpec()).values
+    assert not start.any() and not np.signbit(start).any()
+    drawn = value_for(jax.random.key(0), spec, NetworkSpec(), 2.0).values
+    again = value_for(jax.random.key(0), spec, NetworkSpec(), 4.0).values
+    assert drawn.std() > 0.5 and np.allclose(again, 2 * drawn)
+    none = value_for(jax.random.key(0), spec, NetworkSpec(), 0.0).values
+    assert not none.any() and not np.signbit(none).any()

@@ -127,9 +127,9 @@ class InnerLoop(eqx.Module):
         "Deviation of the initial policy logits",
         "the paper says random; our choice, see docs/methods/choices.md#initial-policy-logits",
     )
-    value_scale: float = setting(
-        0.0,
-        "Deviation of the values that a table starts with",
+    value_scale: float | None = setting(
+        None,
+        "Deviation of the values that a table starts with; left out, they are 0",
         "our choice; the paper says random and not how, see docs/methods/choices.md#initial-values",
         at_least=0,
     )

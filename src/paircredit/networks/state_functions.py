@@ -202,12 +202,14 @@ def policy_for(key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale: 
 
 
 def value_for(
-    key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale: float = 0.0
+    key: Key[Array, ""], spec: EnvSpec, network: NetworkSpec, scale: float | None = None
 ) -> ValueTable | ValueNetwork:
-    """A value function at its start: a table of normal numbers with this deviation, or a network."""
+    """A value function at its start: a table of zeros, or of normal numbers with this deviation; or a network."""
     if isinstance(spec.observation, Discrete):
-        drawn = jax.random.normal(key, (spec.observation.size,), dtype=float)
-        return ValueTable(scale * drawn + 0.0)  # without the sum, zeros would have signs
+        shape = (spec.observation.size,)
+        if scale is None:
+            return ValueTable(jnp.zeros(shape, dtype=float))
+        return ValueTable(scale * jax.random.normal(key, shape, dtype=float) + 0.0)  # else zeros would have signs
     return ValueNetwork(*_perception_and_head(key, spec.observation, network, 1))
 
 
@@ -217,7 +219,7 @@ def policy_and_value_for(
     spec: EnvSpec,
     network: NetworkSpec,
     scale: float,
-    value_scale: float = 0.0,
+    value_scale: float | None = None,
 ) -> tuple[PolicyTable | PolicyNetwork | SharedNetwork, ValueTable | ValueNetwork | None]:
     """A policy and a value function; where they share their perception module, one network and None."""
     if network.shared and not isinstance(spec.observation, Discrete):
