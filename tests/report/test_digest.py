@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from paircredit.report.files import write_digest
-from paircredit.runs import find_runs
+from paircredit.runs import files, find_runs
 from paircredit.studies import judge_all
 from paircredit.studies.key_to_door.exhibits import DIGEST_POINTS
 from paircredit.studies.key_to_door.measures import all_curves, frames_to
@@ -74,3 +74,20 @@ def test_weights_are_kept_with_their_course(digest):
         np.testing.assert_array_equal(course[0], mean)
         assert mean[0, -1] == np.float16(0.75)
         assert not any(name.startswith("key-to-door-a2c") for name in arrays)
+
+
+def test_a_digest_that_is_interrupted_leaves_nothing_behind(tmp_path, monkeypatch):
+    """Half of one would pass for a whole one."""
+    write_method(tmp_path / "runs", "a2c", {CENTRAL: [200, 200]}, updates=400, stride=1)
+    runs, real, written = find_runs(tmp_path / "runs"), files.write_file, []
+
+    def stopping(path, content):
+        if len(written) == 2:
+            raise KeyboardInterrupt
+        written.append(path)
+        real(path, content)
+
+    monkeypatch.setattr(files, "write_file", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        write_digest(runs, judge_all(runs), tmp_path / "digest")
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from paircredit.experiments.spec import as_json
 from paircredit.studies import STUDIES, queue
 from paircredit.studies.queue import QUEUE, Entry, standing
 from tests.experiments.conftest import run_cli as run_cli
@@ -61,6 +62,18 @@ def test_what_is_stopped_goes_on_and_nothing_is_made_twice(tiny, tmp_path):
     origin.write_text(json.dumps(runs))
     code, _, err = tiny("--minutes", 5)
     assert code == 2 and "holds other runs than first (umbrella-variance.seed is 1 there and 0 here)" in err
+
+
+def test_kept_digests_are_of_the_whole_scale(monkeypatch, tmp_path, run_cli):
+    """To see whether everything works, nobody has to move them away."""
+    monkeypatch.chdir(tmp_path)
+    kept = tmp_path / "results" / QUEUE[0].name
+    kept.mkdir(parents=True)
+    origin = [{"name": spec.name, "spec": as_json(spec)} for spec in QUEUE[0].runs("paper")]
+    (kept / "provenance.json").write_text(json.dumps(origin))
+    assert f"results/{kept.name}" in run_cli("queue", "--only", kept.name)[1]
+    code, out, _ = run_cli("queue", "--only", kept.name, "--scale", "smoke")
+    assert code == 0 and "0 of 4 runs" in out
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,16 @@ from __future__ import annotations
 import dataclasses
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from paircredit.commands import parse_options
 from paircredit.commands.runs import resumable
 from paircredit.errors import PaircreditError
+
+if TYPE_CHECKING:
+    from paircredit.studies.queue import Entry
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,8 +28,8 @@ class QueueOptions:
     """Make entries for this long; what is not finished then is stopped and can be gone on with."""
     out: Path = Path("runs/queue")
     """Folder for runs and digests."""
-    kept: Path = Path("results")
-    """Folder of digests that are kept: an entry with a digest there is done."""
+    kept: Path | None = None
+    """Folder of digests that are kept: an entry with a digest there is done. (At scale paper: results.)"""
     only: tuple[str, ...] | None = None
     """Names of entries; all of them otherwise."""
     scale: str = "paper"
@@ -44,9 +49,10 @@ def run(words: list[str]) -> int:
     if options.minutes is not None and not 0 < options.minutes < float("inf"):
         raise PaircreditError(f"--minutes is {options.minutes:g}, but must be more than 0.")
     chosen = [entry for entry in QUEUE if not options.only or entry.name in options.only]
+    kept = options.kept or (Path("results") if options.scale == "paper" else options.out / "digests")
     if options.minutes is not None:
-        _make(chosen, options)
-    found = [standing(entry, options.scale, options.out, options.kept) for entry in chosen]
+        _make(chosen, options, kept)
+    found = [standing(entry, options.scale, options.out, kept) for entry in chosen]
     if options.minutes is None:
         for one in found:
             state = str(one.kept) if one.kept else f"{one.made} of {one.runs} runs"
@@ -61,19 +67,18 @@ def run(words: list[str]) -> int:
     return 0
 
 
-def _make(chosen: list, options: QueueOptions) -> None:
+def _make(chosen: Sequence[Entry], options: QueueOptions, kept: Path) -> None:
     """Entries from the top until the time is over; each leaves a digest when its last run is finished."""
     from paircredit.console import ProgressBars
     from paircredit.experiments.reproduce import reproduce_side_by_side
     from paircredit.report import write_digest
     from paircredit.runs import find_runs
-    from paircredit.runs.files import make_folder
     from paircredit.studies import judge_all
     from paircredit.studies.queue import standing
 
     until = time.monotonic() + 60 * (options.minutes or 0)
     for entry in chosen:
-        if standing(entry, options.scale, options.out, options.kept).kept is not None:
+        if standing(entry, options.scale, options.out, kept).kept is not None:
             continue
         folder, digests = options.out / "runs" / entry.name, options.out / "digests"
         with resumable(options.out), ProgressBars(entry.name, len(entry.runs(options.scale))) as bars:
@@ -84,7 +89,5 @@ def _make(chosen: list, options: QueueOptions) -> None:
             print(f"The time is over; {entry.name} can be gone on with in {options.out}.", file=sys.stderr)
             return
         runs = find_runs(folder)
-        if not digests.exists():
-            make_folder(digests)
         write_digest(runs, judge_all(runs), digests / entry.name)
         print(f"{entry.name} is finished; its digest is {digests / entry.name}")

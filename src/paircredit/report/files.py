@@ -13,7 +13,7 @@ import numpy as np
 from paircredit.errors import PaircreditError
 from paircredit.results.charts import to_png, to_svg
 from paircredit.results.exhibits import Table, Verdict, plain_table
-from paircredit.runs.files import exists_already, make_folder, write_file
+from paircredit.runs.files import exists_already, make_folder
 from paircredit.runs.read import Run
 from paircredit.studies import STUDIES
 
@@ -66,10 +66,7 @@ def write_digest(runs: Sequence[Run], verdicts: Sequence[Verdict], folder: Path)
         np.savez_compressed(buffer, **weights)  # type: ignore[arg-type]
         contents["weights.npz"] = buffer.getvalue()
     contents |= {f"figures/{name}": content for name, content in figure_files(runs)}
-    make_folder(folder)
-    make_folder(folder / "figures")
-    for name, content in contents.items():
-        write_file(folder / name, content)
+    make_folder(folder, contents)
     return [folder / name for name in contents]
 
 

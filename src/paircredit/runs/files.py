@@ -99,6 +99,7 @@ def make_folder(path: Path, files: Mapping[str, bytes] | None = None) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.mkdir(exist_ok=True)
         for name, content in (files or {}).items():
+            (temporary / name).parent.mkdir(exist_ok=True)
             write_file(temporary / name, content)
         os.rename(temporary, path)
         sync_folder(path.parent)
