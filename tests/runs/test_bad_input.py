@@ -155,11 +155,17 @@ def test_a_signed_manifest_of_another_shape_is_refused(folder: Path, keys: tuple
         read_run(folder / "done")
 
 
-@pytest.mark.parametrize("field", sorted(SPEC.keys() - {"name", "tags"}))
-@pytest.mark.parametrize("new", [GONE, {"a": [1]}, -0.5], ids=["gone", "mapping", "number"])
+@pytest.mark.parametrize(
+    ("field", "new"),
+    [
+        (field, new)
+        for field in sorted(SPEC.keys() - {"name", "tags"})
+        for new in (GONE, {"a": [1]}, -0.5)
+        if not (isinstance(new, dict) and field.endswith("settings"))  # those are mappings
+    ],
+    ids=str,
+)
 def test_specs_of_another_shape_are_refused(folder: Path, field: str, new: Any) -> None:
-    if isinstance(new, dict) and field.endswith("settings"):
-        pytest.skip("settings are mappings")
     signed(folder / "done" / "manifest.json", ("spec", field), new)
     with refused("spec", field):
         refuse_misshapen([read_run(folder / "done")])

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paircredit.results.exhibits import title
 from paircredit.results.intervals import median_of_times
 
 ROOT = Path(__file__).parents[2]
@@ -70,7 +69,3 @@ def searched_rows() -> list[str]:
 @pytest.mark.parametrize("row", [*printed_rows(), *searched_rows()])
 def test_the_page_has_the_row(row):
     assert row in PAGE.splitlines()
-
-
-def test_names_are_those_of_the_figures():
-    assert all(title(label) in PAGE for label in ("h-pwr", "meta-pwr", "meta-pwtd"))

@@ -13,7 +13,13 @@ from paircredit.settings import setting
 class A2C(eqx.Module):
     """Ψ_t = Σ_k (γλ)^(k−t) δ_k, the λ-estimator."""
 
-    lambda_: float = setting(1.0, "λ", "paper, DAG appendix: 1 is best there", at_least=0, at_most=1)
+    lambda_: float = setting(
+        1.0,
+        "λ",
+        "paper, DAG appendix: 1 is best there; here it is not, see docs/reproduction.md#the-search",
+        at_least=0,
+        at_most=1,
+    )
 
     needs: ClassVar[Needs] = Needs(sharing=True)
 
